@@ -1,0 +1,6 @@
+//! The decisions of evenkeel, an LLM API client reliability layer.
+
+pub mod class;
+pub mod headers;
+pub mod protocol;
+pub mod time;
