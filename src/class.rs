@@ -70,6 +70,29 @@ pub struct Classification {
     pub rule: Cow<'static, str>,
 }
 
+/// Whether a provider can have worked on an attempt, and billed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Delivery {
+    /// The request never left or was refused unread: refused connection, DNS, connect timeout, HTTP/2 refused stream.
+    NotSent,
+    /// It went out and no usable answer came: reset or timeout after sending, 504, 524, a body cut short.
+    MaybeSent,
+    /// The provider answered.
+    Answered,
+}
+
+impl Delivery {
+    /// The public name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotSent => "not_sent",
+            Self::MaybeSent => "maybe_sent",
+            Self::Answered => "answered",
+        }
+    }
+}
+
 const CLASSES: &[(ErrorClass, &str)] = &[
     (ErrorClass::BadRequest, "bad_request"),
     (ErrorClass::AuthError, "auth_error"),
