@@ -1,6 +1,7 @@
 //! The decisions of evenkeel, an LLM API client reliability layer.
 
 pub mod class;
+pub mod control;
 pub mod headers;
 pub mod protocol;
 pub mod time;
