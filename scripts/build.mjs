@@ -130,7 +130,9 @@ async function buildWasm({ key, out, features, flags, rustc, stamp }) {
   const bytes = readFileSync(join(out, "core.wasm"));
   if (!WebAssembly.validate(bytes)) throw new Stop(`${key}/core.wasm is not valid WebAssembly for this Node`);
   const kilobytes = (size) => (size / 1000).toFixed(1);
-  say(`core: ${key}/core.wasm ${kilobytes(bytes.length)} KB, ${kilobytes(gzipSync(bytes, { level: 9 }).length)} KB gzipped`);
+  say(
+    `core: ${key}/core.wasm ${kilobytes(bytes.length)} KB, ${kilobytes(gzipSync(bytes, { level: 9 }).length)} KB gzipped`,
+  );
   writeStamp(stamp, { [key]: hash });
   return hash;
 }

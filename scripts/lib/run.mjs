@@ -61,7 +61,9 @@ export function run(command, args, { cwd = ROOT, env = environment(), show = fal
     child.stdout.setEncoding("utf8").on("data", take(process.stdout));
     child.stderr.setEncoding("utf8").on("data", take(process.stderr));
     child.on("error", (error) => resolve({ code: 127, output: `${output}${command}: ${error.message}\n` }));
-    child.on("close", (code, signal) => resolve({ code: code ?? 1, output: signal ? `${output}(${signal})\n` : output }));
+    child.on("close", (code, signal) =>
+      resolve({ code: code ?? 1, output: signal ? `${output}(${signal})\n` : output }),
+    );
   });
 }
 
@@ -77,7 +79,13 @@ export async function must(what, command, args, options) {
 
 /** Standard output of a command, trimmed, or `undefined` if it cannot be run or fails. */
 export function ask(command, args, options = {}) {
-  const result = spawnSync(command, args, { cwd: ROOT, encoding: "utf8", env: environment(), shell: onWindows, ...options });
+  const result = spawnSync(command, args, {
+    cwd: ROOT,
+    encoding: "utf8",
+    env: environment(),
+    shell: onWindows,
+    ...options,
+  });
   return result.status === 0 ? result.stdout.trim() : undefined;
 }
 
@@ -95,7 +103,10 @@ export function filesUnder(path) {
 export function fingerprint(paths, strings = []) {
   const hash = createHash("sha256");
   for (const file of paths.flatMap(filesUnder)) {
-    hash.update(`${relative(ROOT, file).split(sep).join("/")}\0`).update(readFileSync(file)).update("\0");
+    hash
+      .update(`${relative(ROOT, file).split(sep).join("/")}\0`)
+      .update(readFileSync(file))
+      .update("\0");
   }
   for (const text of strings) hash.update(`${text}\0`);
   return hash.digest("hex");

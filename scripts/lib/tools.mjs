@@ -122,7 +122,8 @@ async function stdFromSource() {
 }
 
 function rustLld() {
-  const sysroot = ask("rustup", ["run", "stable", "rustc", "--print", "sysroot"]) ?? ask("rustc", ["--print", "sysroot"]);
+  const sysroot =
+    ask("rustup", ["run", "stable", "rustc", "--print", "sysroot"]) ?? ask("rustc", ["--print", "sysroot"]);
   const hosts = join(sysroot ?? "", "lib", "rustlib");
   if (sysroot === undefined || !existsSync(hosts)) return undefined;
   const candidates = readdirSync(hosts).map((host) => join(hosts, host, "bin", "rust-lld"));
@@ -165,7 +166,11 @@ async function ensureCargoTool(binary, crate, version, flags) {
   const args = ["install", crate, "--version", version, "--root", TOOLS, "--force", ...flags];
   let done = await run("cargo", args, { env });
   if (done.code !== 0 && flags.includes("--locked")) {
-    done = await run("cargo", args.filter((arg) => arg !== "--locked"), { env });
+    done = await run(
+      "cargo",
+      args.filter((arg) => arg !== "--locked"),
+      { env },
+    );
   }
   if (done.code !== 0) {
     process.stderr.write(done.output);
