@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod class;
+pub mod control;
 pub mod headers;
 pub mod protocol;
 pub mod request;
