@@ -103,7 +103,7 @@ async function buildWasm({ key, out, features, flags, rustc, stamp }) {
   say(`core: compiling ${key} (wasm-pack, release, ${target.how}) …`);
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
-  const packArgs = ["build", "--target", "web", "--release", "--out-dir", out, "--out-name", "core"];
+  const packArgs = ["build", ROOT, "--target", "web", "--release", "--out-dir", out, "--out-name", "core"];
   const quiet = ["--no-pack", "--no-opt", "--no-gitignore", "--mode", target.mode];
   const cargoArgs = [...(features.length > 0 ? ["--features", features.join(",")] : []), ...target.cargoArgs];
   const extra = cargoArgs.length > 0 ? ["--", ...cargoArgs] : [];
