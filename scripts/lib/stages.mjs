@@ -113,4 +113,23 @@ export const STAGES = [
     command: [node, script("pack.mjs")],
     needs: built,
   },
+  {
+    name: "typedoc",
+    about: "every export of the package is documented",
+    command: [node, bin("typedoc", "bin/typedoc"), "--emit", "none"],
+    needs: built,
+  },
+  {
+    name: "rustdoc",
+    about: "the crate's documentation, without a warning",
+    command: ["cargo", "doc", "--no-deps"],
+    env: { RUSTDOCFLAGS: "-D warnings" },
+    needs: rust,
+  },
+  {
+    name: "crate",
+    about: "the Rust crate packs, and builds from what was packed",
+    command: ["cargo", "package", "--allow-dirty"],
+    needs: rust,
+  },
 ];
