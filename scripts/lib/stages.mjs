@@ -92,7 +92,7 @@ export const STAGES = [
   {
     name: "biome",
     about: "lint and format of everything in JavaScript, TypeScript and JSON",
-    command: [node, bin("@biomejs/biome", "bin/biome"), "ci", "."],
+    command: [node, bin("@biomejs/biome", "bin/biome"), "ci", "--colors=off", "."],
   },
   {
     name: "node",
