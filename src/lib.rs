@@ -3,4 +3,5 @@
 pub mod class;
 pub mod headers;
 pub mod protocol;
+pub mod stream;
 pub mod time;
