@@ -8,4 +8,5 @@ pub mod deadline;
 pub mod headers;
 pub mod protocol;
 pub mod request;
+pub mod stream;
 pub mod time;
