@@ -132,12 +132,9 @@ pub enum Action {
     ReadStream,
     /// The commit point: give the caller all that was held, and pass on what comes.
     Commit,
-    /// Done: the stream has failed in the caller's hands. Pass on the first `pass` bytes of the chunk at hand, then
-    /// [`Call::tail`], then an error.
-    Break {
-        /// Bytes of the last chunk that are still the caller's.
-        pass: u64,
-    },
+    /// Done: the stream has failed in the caller's hands. Pass on the first [`Call::pass`] bytes of the chunk at hand,
+    /// then [`Call::tail`], then an error.
+    Break,
     /// Done: give the caller the failed answer as it came.
     Return,
     /// Done: there is no answer; see [`Call::ending`].
@@ -360,7 +357,7 @@ impl Call {
         &self.tail
     }
 
-    /// After [`Action::Return`] of a stream: how many bytes of the last chunk are the caller's.
+    /// How many bytes of the last chunk of a failed stream are still the caller's.
     #[must_use]
     pub fn pass(&self) -> u64 {
         self.pass

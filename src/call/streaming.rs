@@ -189,7 +189,8 @@ impl Call {
             }),
             world,
         );
-        Action::Break { pass }
+        self.pass = pass;
+        Action::Break
     }
 
     /// Writes what was seen of the stream into the attempt's record.
