@@ -24,7 +24,6 @@ use crate::classify::{self, CustomRule, Signal, TransportError, providers};
 use crate::control::{Admission, Ask, CallId, Control, Outcome, Permit, Priority, RetryCost};
 use crate::headers::Headers;
 use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean};
-use crate::limits;
 use crate::policy::Policy;
 use crate::protocol::Protocol;
 use crate::time::{Instant, Millis};
@@ -413,10 +412,8 @@ impl Call {
             account: Some(""),
             tenant: &facts.tenant,
             priority: if self.spec.batch { Priority::Batch } else { Priority::Interactive },
-            est_tokens: facts
-                .input_token_estimate
-                .unwrap_or(0)
-                .saturating_add(facts.max_output_tokens.unwrap_or(0)),
+            input_tokens: facts.input_token_estimate.unwrap_or(0),
+            output_tokens: facts.max_output_tokens.unwrap_or(0),
             deadline: self.spec.deadline,
             min_attempt: if self.attempts == self.spec.earlier_attempts {
                 Millis::ZERO
@@ -434,9 +431,7 @@ impl Call {
                 self.state = State::Admitting { until };
                 Action::Wait
             }
-            Admission::Refused { class, reason, retry_after } => {
-                self.refuse(class, reason.name(), retry_after, world)
-            }
+            Admission::Refused { class, reason, retry_after } => self.refuse(class, reason.name(), retry_after, world),
         }
     }
 
@@ -477,7 +472,8 @@ impl Call {
             attempt.http_status = Some(status);
             attempt.first_byte = Some(self.now.since(attempt.started_at));
             attempt.delivery = Delivery::Answered;
-            attempt.provider_request_id = providers::request_id(provider, headers, b"").map_or_else(String::new, |id| clean(&id));
+            attempt.provider_request_id =
+                providers::request_id(provider, headers, b"").map_or_else(String::new, |id| clean(&id));
         }
         let failed = status >= 400;
         if status == 200 && self.is_streamed(headers.get("content-type").unwrap_or("")) {
@@ -488,7 +484,9 @@ impl Call {
             return self.succeed(world);
         }
         self.state = State::Body(Box::new(Reading::new(status, headers.0.to_owned())));
-        Action::ReadBody { cap: if failed { ERROR_BODY_CAP.min(self.spec.policy.max_body) } else { self.spec.policy.max_body } }
+        Action::ReadBody {
+            cap: if failed { ERROR_BODY_CAP.min(self.spec.policy.max_body) } else { self.spec.policy.max_body },
+        }
     }
 
     fn on_body(&mut self, reading: &Reading, bytes: &[u8], complete: bool, world: &mut World<'_>) -> Action {
@@ -535,7 +533,8 @@ impl Call {
             attempt.output_tokens = usage.output;
             attempt.cached_tokens = usage.cached;
             attempt.reasoning_tokens = usage.reasoning;
-            attempt.served_model = usage::served_model(self.spec.protocol, bytes).map_or_else(String::new, |m| clean(&m));
+            attempt.served_model =
+                usage::served_model(self.spec.protocol, bytes).map_or_else(String::new, |m| clean(&m));
         }
         self.succeed(world)
     }
@@ -602,7 +601,9 @@ impl Call {
     }
 
     fn on_judged(&mut self, overruled: Option<&Classification>, world: &mut World<'_>) -> Action {
-        let State::Judging(judgement) = core::mem::replace(&mut self.state, State::Done) else { return Action::Continue };
+        let State::Judging(judgement) = core::mem::replace(&mut self.state, State::Done) else {
+            return Action::Continue;
+        };
         let Judgement { verdict, answered, streaming } = *judgement;
         if let Some(streaming) = streaming {
             self.state = State::Stream(streaming);
@@ -744,7 +745,13 @@ impl Call {
     }
 
     /// Ends a call that was never sent, by our own refusal.
-    fn refuse(&mut self, class: ErrorClass, reason: &'static str, retry_after: Option<Millis>, world: &mut World<'_>) -> Action {
+    fn refuse(
+        &mut self,
+        class: ErrorClass,
+        reason: &'static str,
+        retry_after: Option<Millis>,
+        world: &mut World<'_>,
+    ) -> Action {
         let ending = Ending {
             class,
             reason: reason.into(),
@@ -827,7 +834,8 @@ impl Reading {
         if self.walk.is_whole() {
             return false;
         }
-        let says_json = Headers(&self.headers).get("content-type").is_some_and(|t| t.to_ascii_lowercase().contains("json"));
+        let says_json =
+            Headers(&self.headers).get("content-type").is_some_and(|t| t.to_ascii_lowercase().contains("json"));
         if self.walk.is_blank() {
             return protocol != Protocol::Unknown;
         }

@@ -54,9 +54,10 @@ pub enum Scope {
 }
 
 /// Whether the request of an attempt reached the provider: what a second try may cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Delivery {
     /// It did not: the connection was refused, never made, or the stream was refused. Sending it again is free.
+    #[default]
     NotSent,
     /// It may have: a reset or a timeout after the request went out. Sending it again may pay twice.
     MaybeSent,
@@ -91,30 +92,6 @@ pub struct Classification {
     pub reason: Cow<'static, str>,
     /// The rule that matched, e.g. `openai.insufficient_quota`, so that anyone can find it.
     pub rule: Cow<'static, str>,
-}
-
-/// Whether a provider can have worked on an attempt, and billed it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Delivery {
-    /// The request never left or was refused unread: refused connection, DNS, connect timeout, HTTP/2 refused stream.
-    #[default]
-    NotSent,
-    /// It went out and no usable answer came: reset or timeout after sending, 504, 524, a body cut short.
-    MaybeSent,
-    /// The provider answered.
-    Answered,
-}
-
-impl Delivery {
-    /// The public name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NotSent => "not_sent",
-            Self::MaybeSent => "maybe_sent",
-            Self::Answered => "answered",
-        }
-    }
 }
 
 const CLASSES: &[(ErrorClass, &str)] = &[

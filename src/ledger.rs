@@ -180,20 +180,77 @@ pub struct CallRecord {
 
 /// Names of the fields of a packed attempt record, in order; the first is the tag.
 pub const ATTEMPT_FIELDS: &[&str] = &[
-    "type", "logical_request_id", "attempt_id", "attempt_no", "rung", "user_or_tenant_id", "operation_type",
-    "provider", "protocol", "model", "bucket", "prompt_hash", "input_token_estimate", "max_output_tokens",
-    "client_timeout_ms", "started_at", "finished_at", "queue_ms", "latency_ms", "first_byte_ms", "first_token_ms",
-    "status", "delivery", "http_status", "error_class", "reason", "rule", "decision", "retry_after_ms", "backoff_ms",
-    "provider_request_id", "served_model", "input_token_count", "output_token_count", "cached_token_count",
-    "reasoning_token_count", "finish_reason", "terminal_marker", "longest_gap_ms", "bytes",
+    "type",
+    "logical_request_id",
+    "attempt_id",
+    "attempt_no",
+    "rung",
+    "user_or_tenant_id",
+    "operation_type",
+    "provider",
+    "protocol",
+    "model",
+    "bucket",
+    "prompt_hash",
+    "input_token_estimate",
+    "max_output_tokens",
+    "client_timeout_ms",
+    "started_at",
+    "finished_at",
+    "queue_ms",
+    "latency_ms",
+    "first_byte_ms",
+    "first_token_ms",
+    "status",
+    "delivery",
+    "http_status",
+    "error_class",
+    "reason",
+    "rule",
+    "decision",
+    "retry_after_ms",
+    "backoff_ms",
+    "provider_request_id",
+    "served_model",
+    "input_token_count",
+    "output_token_count",
+    "cached_token_count",
+    "reasoning_token_count",
+    "finish_reason",
+    "terminal_marker",
+    "longest_gap_ms",
+    "bytes",
 ];
 
 /// Names of the fields of a packed call record, in order; the first is the tag.
 pub const CALL_FIELDS: &[&str] = &[
-    "type", "logical_request_id", "user_or_tenant_id", "operation_type", "provider", "protocol", "model",
-    "prompt_hash", "input_token_estimate", "max_output_tokens", "status", "attempts", "rung", "quality",
-    "fallback_used", "error_class", "reason", "retry_at", "final_result_pointer", "started_at", "finished_at",
-    "latency_ms", "queue_ms", "backoff_ms", "input_token_count", "output_token_count", "revision",
+    "type",
+    "logical_request_id",
+    "user_or_tenant_id",
+    "operation_type",
+    "provider",
+    "protocol",
+    "model",
+    "prompt_hash",
+    "input_token_estimate",
+    "max_output_tokens",
+    "status",
+    "attempts",
+    "rung",
+    "quality",
+    "fallback_used",
+    "error_class",
+    "reason",
+    "retry_at",
+    "final_result_pointer",
+    "started_at",
+    "finished_at",
+    "latency_ms",
+    "queue_ms",
+    "backoff_ms",
+    "input_token_count",
+    "output_token_count",
+    "revision",
 ];
 
 /// Appends fields to a packed record.
@@ -299,7 +356,12 @@ mod tests {
     use super::*;
 
     fn call() -> CallFacts {
-        CallFacts { logical_request_id: "L".into(), provider: "openai".into(), protocol: "openai.chat", ..CallFacts::default() }
+        CallFacts {
+            logical_request_id: "L".into(),
+            provider: "openai".into(),
+            protocol: "openai.chat",
+            ..CallFacts::default()
+        }
     }
 
     #[test]

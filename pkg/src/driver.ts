@@ -80,6 +80,8 @@ class Drive {
   #read: Read | undefined;
   #held: Held | undefined;
   #cause: unknown;
+  /** What is waited for; looked at again after a timer that changed nothing. */
+  #racing: Promise<unknown> | undefined;
   #streaming = false;
 
   constructor(shared: Shared, request: Outgoing, context: CallContext) {
@@ -298,6 +300,7 @@ class Drive {
 
   async #pause(): Promise<number> {
     const core = this.#core;
+    this.#racing = undefined;
     for (;;) {
       this.#arm(core.wakeIn);
       const why = await this.#race<never>(undefined);
@@ -510,8 +513,6 @@ class Drive {
     this.#timer = undefined;
     this.#timerDue = Number.POSITIVE_INFINITY;
   }
-
-  #racing: Promise<unknown> | undefined;
 
   /** Waits for a promise, the timer or the caller's signal; without a promise, for the one that was waited for last. */
   #race<T>(promise: Promise<T> | undefined): Promise<T | Interrupt> {

@@ -5,6 +5,7 @@
 import { __wbg_reset_state, initSync } from "./core.js";
 
 let installed = false;
+let generation = 0;
 let failure: unknown;
 
 /**
@@ -44,6 +45,12 @@ export function requireCore(): void {
 export function restartCore(): void {
   requireCore();
   __wbg_reset_state();
+  generation += 1;
+}
+
+/** How often the instance was replaced: objects of an earlier generation are dead. All keels share one instance. */
+export function coreGeneration(): number {
+  return generation;
 }
 
 function explain(error: unknown): string {

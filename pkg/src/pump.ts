@@ -57,12 +57,13 @@ export class Pump {
         pull: (controller) => {
           if (this.#pendingError !== undefined) {
             controller.error(this.#pendingError.error);
-            return;
+            return undefined;
           }
           const next = held[at];
           if (next === undefined) return this.#pull();
           at += 1;
           controller.enqueue(next as Uint8Array<ArrayBuffer>);
+          return undefined;
         },
         cancel: (reason) => this.#cancel(reason),
       },

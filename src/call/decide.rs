@@ -167,7 +167,10 @@ mod tests {
         };
         let never = Policy { retry_ambiguous: false, ..Policy::STANDARD };
         assert_eq!(decide(&facts, &never, Millis(1), Millis(0)), Err(Final::AmbiguousNotRetried));
-        assert_eq!(decide(&Facts { delivery: Delivery::NotSent, ..facts }, &never, Millis(1), Millis(0)), Ok(Millis(1)));
+        assert_eq!(
+            decide(&Facts { delivery: Delivery::NotSent, ..facts }, &never, Millis(1), Millis(0)),
+            Ok(Millis(1))
+        );
         assert_eq!(decide(&facts, &Policy::STANDARD, Millis(1), Millis(0)), Ok(Millis(1)));
         assert_eq!(
             decide(&Facts { replayable: false, ..facts }, &Policy::STANDARD, Millis(1), Millis(0)),

@@ -33,7 +33,10 @@ impl Call {
             "application/json" => self.spec.stream && self.spec.protocol == Protocol::GeminiGenerate,
             "" => self.spec.stream,
             other => {
-                self.spec.stream || (self.spec.protocol == Protocol::Unknown && !other.contains("json") && !other.starts_with("text/"))
+                self.spec.stream
+                    || (self.spec.protocol == Protocol::Unknown
+                        && !other.contains("json")
+                        && !other.starts_with("text/"))
             }
         }
     }
@@ -132,7 +135,9 @@ impl Call {
             let (class, reason, rule) = match failure.kind {
                 FailureKind::ErrorEvent => (ErrorClass::ServerError, "error_event", "stream.error_event"),
                 FailureKind::FinishReason => (ErrorClass::ServerError, "failed_finish_reason", "stream.finish_reason"),
-                FailureKind::ContentFiltered => (ErrorClass::ContentFiltered, "content_filter", "stream.content_filter"),
+                FailureKind::ContentFiltered => {
+                    (ErrorClass::ContentFiltered, "content_filter", "stream.content_filter")
+                }
                 FailureKind::EndWithoutTerminal => {
                     (ErrorClass::StreamInterrupted, "end_without_terminal", "stream.end_without_terminal")
                 }
@@ -155,7 +160,13 @@ impl Call {
     /// again, and the caller sees the failure where it is.
     ///
     /// `in_band`: the upstream's own error event is in the bytes that the caller gets.
-    pub(super) fn stream_failed(&mut self, verdict: Classification, pass: u64, in_band: bool, world: &mut World<'_>) -> Action {
+    pub(super) fn stream_failed(
+        &mut self,
+        verdict: Classification,
+        pass: u64,
+        in_band: bool,
+        world: &mut World<'_>,
+    ) -> Action {
         self.note_stream();
         let State::Stream(streaming) = &mut self.state else { return Action::Continue };
         if !streaming.guard.is_committed() {

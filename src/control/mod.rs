@@ -58,4 +58,9 @@ impl Control {
     pub fn may_retry(&mut self, provider: &str, cost: RetryCost, now: Instant) -> bool {
         self.budget.may_retry(provider, cost, now)
     }
+
+    /// TMP
+    pub fn leave(&mut self, _call: CallId, _now: Instant) {}
+    /// TMP
+    pub fn settle(&mut self, _permit: PermitId, _outcome: &Outcome<'_>, _now: Instant) {}
 }

@@ -39,7 +39,14 @@ impl Core {
     /// A core with 64 random bits from the host, the hash secret (empty: random), the limits in the order of
     /// `POLICY_FIELDS` and the retry budget (a negative ratio: none).
     #[wasm_bindgen(constructor)]
-    pub fn new(seed_low: u32, seed_high: u32, hash_secret: &str, limits: &[f64], ratio: f64, min_per_second: f64) -> Self {
+    pub fn new(
+        seed_low: u32,
+        seed_high: u32,
+        hash_secret: &str,
+        limits: &[f64],
+        ratio: f64,
+        min_per_second: f64,
+    ) -> Self {
         let seed = u64::from(seed_high).wrapping_shl(32) | u64::from(seed_low);
         let secret = if hash_secret.is_empty() { None } else { Some(hash_secret) };
         let budget = (ratio >= 0.0).then(|| RetryBudgetConfig {
@@ -60,7 +67,8 @@ impl Core {
     /// or "", and its limits (empty: the keel's). Returns an empty string, or what is wrong with the rules.
     #[wasm_bindgen(js_name = addProvider)]
     pub fn add_provider(&mut self, name: &str, matches: &str, protocol: &str, rules: &str, limits: &[f64]) -> String {
-        let rules: Rc<[CustomRule]> = match if rules.is_empty() { Ok(Vec::new()) } else { CustomRule::parse(rules) } {
+        let rules: Rc<[CustomRule]> = match if rules.is_empty() { Ok(Vec::new()) } else { CustomRule::parse_all(rules) }
+        {
             Ok(rules) => rules.into(),
             Err(error) => return error.to_string(),
         };
@@ -200,7 +208,8 @@ impl Core {
         if let Some(verdict) = self.engine.verdict(id) {
             let hint = verdict.wait_hint.map_or_else(String::new, |m| m.0.to_string());
             let retryable = if verdict.retryable { "1" } else { "0" };
-            for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule] {
+            for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule]
+            {
                 out.push_str(field);
                 out.push(FIELD);
             }
@@ -330,12 +339,20 @@ fn policy(limits: &[f64], mut policy: Policy) -> Policy {
 }
 
 /// Whole part of a number that is not negative; the cast saturates and takes NaN for 0.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float cast saturates, which is what is wanted")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float cast saturates, which is what is wanted"
+)]
 fn to_u64(n: f64) -> u64 {
     n as u64
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float cast saturates, which is what is wanted")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float cast saturates, which is what is wanted"
+)]
 fn to_u32(n: f64) -> u32 {
     n as u32
 }
