@@ -124,6 +124,8 @@ pub struct StreamGuard {
     facts: StreamFacts,
     commit_on: CommitOn,
     committed: bool,
+    /// An event to commit on has come.
+    commit_due: bool,
     max_held: usize,
     held: usize,
     times: StreamTimes,
@@ -160,6 +162,7 @@ impl StreamGuard {
             facts: StreamFacts { understood: framing != Framing::Opaque, ..StreamFacts::default() },
             commit_on,
             committed: commit_on == CommitOn::Head,
+            commit_due: false,
             max_held,
             held: 0,
             times,
@@ -184,10 +187,10 @@ impl StreamGuard {
             None => self.first_scanner(*first),
         };
         let opaque = matches!(scanner, Scanner::Opaque);
-        let mut commit = opaque && self.commit_on != CommitOn::End;
+        self.commit_due |= opaque;
         let mut at = 0;
         while let Some(found) = scanner.next(chunk, &mut at) {
-            commit |= self.on_event(&scanner, &found, chunk, at, now);
+            self.on_event(&scanner, &found, chunk, at, now);
             if self.has_stopped() {
                 break;
             }
@@ -200,7 +203,7 @@ impl StreamGuard {
             return self.idle();
         }
         self.held = self.held.saturating_add(chunk.len());
-        if commit && self.commit_on != CommitOn::End {
+        if self.commit_due && self.commit_on != CommitOn::End {
             self.committed = true;
         } else if self.held > self.max_held {
             self.committed = true;
@@ -355,22 +358,23 @@ impl StreamGuard {
         scanner
     }
 
-    /// Takes an event in; says whether it is one to commit on.
+    /// Takes an event in.
     #[inline]
-    fn on_event(&mut self, scanner: &Scanner, found: &Found, chunk: &[u8], end: usize, now: Instant) -> bool {
-        let Some(held) = scanner.held() else { return false };
+    fn on_event(&mut self, scanner: &Scanner, found: &Found, chunk: &[u8], end: usize, now: Instant) {
+        let Some(held) = scanner.held() else { return };
         let data = found.data.of(chunk, held);
         let truncated = found.data == Place::Held && held.truncated();
         let m = self.reader.read(found.kind, scanner.name(), data, truncated, &mut self.facts);
         self.note(m, now);
-        let settled = m.content || m.progress;
+        // Content that comes with a bad ending is content: it counts before the ending does.
+        self.commit_due |= m.content;
         if m.error || (m.finish > Finish::Good) {
             self.failed_event(m, found.kind, scanner.name(), data, end);
         }
-        match self.commit_on {
-            CommitOn::FirstEvent => settled || !m.aside,
-            _ => m.content || (self.facts.terminal_seen && self.reader.has_finished()),
-        }
+        self.commit_due |= match self.commit_on {
+            CommitOn::FirstEvent => !m.aside,
+            _ => self.facts.terminal_seen && self.reader.has_finished(),
+        };
     }
 
     #[inline]
@@ -391,7 +395,7 @@ impl StreamGuard {
 
     #[cold]
     fn failed_event(&mut self, m: Meaning, kind: Kind, name: &[u8], data: &[u8], end: usize) {
-        let shown = self.committed || (self.facts.content_events > 0 && self.commit_on != CommitOn::End);
+        let shown = self.committed || (self.commit_due && self.commit_on != CommitOn::End);
         let kind_of_failure = match (m.error, m.finish) {
             (true, _) if kind == Kind::Invalid => FailureKind::InvalidFrame,
             (true, _) => FailureKind::ErrorEvent,
