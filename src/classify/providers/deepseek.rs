@@ -9,6 +9,7 @@ use crate::class::ErrorClass::{AuthError, Overloaded, QuotaExhausted, RateLimite
 use crate::class::Scope::{self, Key};
 use crate::classify::rule::{Rule, on, rule};
 
+#[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
     rule("invalid_key", on(&[401]), AuthError, Key),
     rule("insufficient_balance", on(&[402]), QuotaExhausted, Key).advice("top up the account"),

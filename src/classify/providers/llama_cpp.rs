@@ -9,20 +9,10 @@ use crate::class::ErrorClass::{BadRequest, NotFound, Overloaded, PermissionError
 use crate::class::Scope::{self, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
 
+#[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
-    rule("too_long", on(&[]).code(&["exceed_context_size_error"]), RequestTooLarge, Request)
-        .advice("shorten the prompt, or start the server with a larger --ctx-size"),
-    rule(
-        "too_long_text",
-        on(&[400, 500]).text(&[
-            "context size has been exceeded",
-            "exceeds the available context size",
-            "input is too large to process",
-            "the request exceeds the available context",
-        ]),
-        RequestTooLarge,
-        Request,
-    ),
+    rule("too_long", on(&[]).code(&["exceed_context_size_error"]), RequestTooLarge, Request).advice("shorten the prompt, or start the server with a larger --ctx-size"),
+    rule("too_long_text", on(&[400, 500]).text(&["context size has been exceeded", "exceeds the available context size", "input is too large to process", "the request exceeds the available context"]), RequestTooLarge, Request),
     rule("loading", on(&[503]).text(&["loading model"]), Overloaded, Model),
     rule("no_slot", on(&[503]).text(&["no slot available"]), Overloaded, Model),
     rule("unavailable", on(&[503]).code(&["unavailable_error"]), Overloaded, Model),

@@ -8,9 +8,9 @@ use crate::class::ErrorClass::{AuthError, NotFound, QuotaExhausted, RateLimited}
 use crate::class::Scope::{Key, Model};
 use crate::classify::rule::{Rule, on, rule};
 
+#[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
-    rule("quota_401", on(&[401, 402, 403]).text(&["quota", "credit", "insufficient", "billing"]), QuotaExhausted, Key)
-        .advice("top up the API balance"),
+    rule("quota_401", on(&[401, 402, 403]).text(&["quota", "credit", "insufficient", "billing"]), QuotaExhausted, Key).advice("top up the API balance"),
     rule("quota_code", on(&[401, 402]).code(&["insufficient_quota"]), QuotaExhausted, Key),
     rule("unauthorized", on(&[401]), AuthError, Key),
     rule("invalid_model", on(&[400, 404]).code(&["invalid_model"]), NotFound, Model),

@@ -11,10 +11,10 @@ use crate::class::ErrorClass::{
 use crate::class::Scope::{self, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
 
+#[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
     rule("capacity", on(&[]).code(&["3040"]), Overloaded, Model),
-    rule("daily_neurons", on(&[]).code(&["3036"]), QuotaExhausted, Key)
-        .advice("the day's free neurons are used up: use the paid plan"),
+    rule("daily_neurons", on(&[]).code(&["3036"]), QuotaExhausted, Key).advice("the day's free neurons are used up: use the paid plan"),
     rule("no_such_model", on(&[]).code(&["5007", "3042"]), NotFound, Model),
     rule("bad_input", on(&[]).code(&["5004", "3039", "3003", "5006"]), BadRequest, Request),
     rule("account", on(&[]).code(&["5018", "3041", "3023"]), PermissionError, Key),
