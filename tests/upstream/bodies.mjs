@@ -148,7 +148,7 @@ function responseObject(text, model, id, status) {
 }
 
 export const anthropic = {
-  message(/** @type {string} */ text, { model = "claude-sonnet-4-5", id = "msg_1", stop = "end_turn" } = {}) {
+  message(/** @type {string} */ text, { model = "claude-sonnet-5-5", id = "msg_1", stop = "end_turn" } = {}) {
     return answer(
       200,
       {
@@ -165,7 +165,7 @@ export const anthropic = {
     );
   },
 
-  messageStream(/** @type {string} */ text, { model = "claude-sonnet-4-5", id = "msg_1", stop = "end_turn" } = {}) {
+  messageStream(/** @type {string} */ text, { model = "claude-sonnet-5-5", id = "msg_1", stop = "end_turn" } = {}) {
     const named = (/** @type {string} */ type, /** @type {object} */ rest = {}) => event({ type, ...rest }, type);
     return stream(
       [
