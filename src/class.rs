@@ -64,10 +64,33 @@ pub struct Classification {
     pub scope: Scope,
     /// How long the provider says to wait, uncapped. `None`: it gave no usable hint.
     pub wait_hint: Option<Millis>,
-    /// A short machine-readable reason, snake_case, e.g. `insufficient_quota`.
+    /// A short machine-readable reason in snake case, e.g. `insufficient_quota`.
     pub reason: Cow<'static, str>,
     /// The rule that matched, e.g. `openai.insufficient_quota`, so that anyone can find it.
     pub rule: Cow<'static, str>,
+}
+
+/// Whether a provider can have worked on an attempt, and billed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Delivery {
+    /// The request never left or was refused unread: refused connection, DNS, connect timeout, HTTP/2 refused stream.
+    NotSent,
+    /// It went out and no usable answer came: reset or timeout after sending, 504, 524, a body cut short.
+    MaybeSent,
+    /// The provider answered.
+    Answered,
+}
+
+impl Delivery {
+    /// The public name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotSent => "not_sent",
+            Self::MaybeSent => "maybe_sent",
+            Self::Answered => "answered",
+        }
+    }
 }
 
 const CLASSES: &[(ErrorClass, &str)] = &[

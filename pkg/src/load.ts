@@ -1,0 +1,67 @@
+/**
+ * Where the wasm core enters. Each entry file hands over what its host can use (a compiled module, or bytes) at module
+ * scope and synchronously, so there is no promise that two requests of a Worker could share.
+ */
+import { __wbg_reset_state, initSync } from "./core.js";
+
+let installed = false;
+let failure: unknown;
+
+/**
+ * Gives evenkeel its WebAssembly core. Only users of `evenkeel/slim` call it; the other entries do so themselves.
+ *
+ * @param source - `evenkeel/core.wasm`, compiled or as bytes. A second call changes nothing.
+ * @throws Whatever the host throws when it refuses to compile or instantiate WebAssembly.
+ */
+export function install(source: WebAssembly.Module | BufferSource): void {
+  if (installed) return;
+  // By name and not by `instanceof`: a module may come from another realm (edge runtimes evaluate in a VM context).
+  const compiled = Object.prototype.toString.call(source) === "[object WebAssembly.Module]";
+  initSync({ module: compiled ? source : new WebAssembly.Module(source as BufferSource) });
+  installed = true;
+  failure = undefined;
+}
+
+/** Installs what `source` gives; a refusal is kept for {@link requireCore}, so that importing evenkeel never throws. */
+export function tryInstall(source: () => WebAssembly.Module | BufferSource): void {
+  try {
+    install(source());
+  } catch (error) {
+    failure = error;
+  }
+}
+
+/** Throws an error that says what to do if the core could not be loaded. */
+export function requireCore(): void {
+  if (!installed) throw new Error(explain(failure), { cause: failure });
+}
+
+/**
+ * Replaces the instance after a trap. Objects of the old one throw when they are used or freed.
+ *
+ * @throws Whatever the host throws when it refuses another instance (out of memory, mostly).
+ */
+export function restartCore(): void {
+  requireCore();
+  __wbg_reset_state();
+}
+
+function explain(error: unknown): string {
+  if (error === undefined) {
+    return (
+      "evenkeel has no WebAssembly core: `evenkeel/slim` comes without one. Call `install(module)` with the compiled " +
+      "`evenkeel/core.wasm` first, or import from `evenkeel`."
+    );
+  }
+  const message = String(error instanceof Error ? error.message : error);
+  if (/content security policy|unsafe-eval/i.test(message)) {
+    return `evenkeel: this page's Content-Security-Policy forbids WebAssembly. Add 'wasm-unsafe-eval' to its script-src. (${message})`;
+  }
+  if (/disallowed by embedder/i.test(message)) {
+    return (
+      "evenkeel: this host compiles no WebAssembly from bytes (Cloudflare Workers). Import from `evenkeel` with a bundler " +
+      `that knows the condition "workerd" (wrangler does), not from \`evenkeel/inline\`. (${message})`
+    );
+  }
+  return `evenkeel: the WebAssembly core could not be loaded: ${message}`;
+}

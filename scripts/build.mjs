@@ -1,0 +1,213 @@
+// Builds the npm package: Rust core -> wasm (wasm-pack, wasm-bindgen, wasm-opt) -> pkg/dist, then TypeScript beside it.
+//
+//   build/wasm/       core.js, core.d.ts, core.wasm of the core as it ships
+//   build/wasm-trap/  the same with the cargo feature `test-trap`; build/pkg-trap/ is the whole package with it
+//   build/types/      declarations of generated files, which pkg/tsconfig.json reads
+//   build/stamp.json  hashes of what went in: nothing is rebuilt when nothing changed
+
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, delimiter, join } from "node:path";
+import { gzipSync } from "node:zlib";
+import {
+  BUILD,
+  DIST,
+  dim,
+  environment,
+  filesUnder,
+  fingerprint,
+  must,
+  options,
+  PKG,
+  ROOT,
+  run,
+  runMain,
+  Stop,
+  say,
+} from "./lib/run.mjs";
+import {
+  checkNode,
+  checkRust,
+  ensurePackages,
+  ensureTarget,
+  ensureWasmTools,
+  tidyTools,
+  wasmOptScript,
+} from "./lib/tools.mjs";
+
+const USAGE = `usage: npm run build -- [options]
+  --with-trap          also build the core with the feature test-trap, into build/wasm-trap and build/pkg-trap
+  --wasm-only          stop after build/wasm
+  --force              rebuild even if nothing changed
+  --opt-level <l>      cargo's opt-level: s, z, 2, 3 (default: Cargo.toml's)
+  --wasm-opt <passes>  passes of wasm-opt, such as "-O3" or "-Oz"; "none" skips it (default "-Os")
+  --simd               compile with simd128
+  --out <dir>          where the wasm goes instead of build/wasm; implies --wasm-only
+  --verbose            show what the tools print`;
+
+const STAMP = join(BUILD, "stamp.json");
+const SCRIPTS = [join(ROOT, "scripts", "build.mjs"), join(ROOT, "scripts", "lib")];
+
+await runMain(async () => {
+  const flags = options(
+    {
+      "with-trap": false,
+      "wasm-only": false,
+      force: false,
+      verbose: false,
+      simd: false,
+      "opt-level": "",
+      "wasm-opt": "-Os",
+      out: "",
+    },
+    USAGE,
+  );
+  checkNode();
+  await ensurePackages();
+  const rustc = checkRust();
+  const stamp = readStamp();
+
+  const main = flags.out === "" ? join(BUILD, "wasm") : join(ROOT, flags.out);
+  let wasm = await buildWasm({ key: basename(main), out: main, features: [], flags, rustc, stamp });
+  if (flags["wasm-only"] || flags.out !== "") return;
+  await buildPackage({ wasm, flags, stamp });
+
+  if (flags["with-trap"]) {
+    const out = join(BUILD, "wasm-trap");
+    wasm = await buildWasm({ key: "wasm-trap", out, features: ["test-trap"], flags, rustc, stamp });
+    trapPackage(out);
+  }
+});
+
+/** Makes core.js, core.d.ts and core.wasm in `out`; resolves to the hash of what they were made from. */
+async function buildWasm({ key, out, features, flags, rustc, stamp }) {
+  const inputs = ["Cargo.toml", "Cargo.lock", "build.rs", "src", ".cargo"].map((name) => join(ROOT, name));
+  const settings = [rustc, flags["opt-level"], flags["wasm-opt"], flags.simd, features, process.env.RUSTFLAGS ?? ""];
+  const hash = fingerprint([...inputs, ...SCRIPTS], settings.map(String));
+  const outputs = ["core.js", "core.d.ts", "core.wasm"].map((name) => join(out, name));
+  if (!flags.force && stamp[key] === hash && outputs.every((file) => existsSync(file))) {
+    say(dim(`core: ${key} is up to date`));
+    return hash;
+  }
+
+  const target = await ensureTarget();
+  const { wasmBindgen, wasmPack } = await ensureWasmTools();
+  tidyTools();
+  const rustflags = [process.env.RUSTFLAGS ?? "", flags.simd ? "-C target-feature=+simd128" : ""].join(" ").trim();
+  const env = environment({
+    ...target.env,
+    ...(rustflags === "" ? {} : { RUSTFLAGS: rustflags }),
+    ...(flags["opt-level"] === "" ? {} : { CARGO_PROFILE_RELEASE_OPT_LEVEL: flags["opt-level"] }),
+  });
+  env.PATH = [...target.path, env.PATH].join(delimiter);
+
+  say(`core: compiling ${key} (wasm-pack, release, ${target.how}) …`);
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  const packArgs = ["build", "--target", "web", "--release", "--out-dir", out, "--out-name", "core"];
+  const quiet = ["--no-pack", "--no-opt", "--no-gitignore", "--mode", target.mode];
+  const cargoArgs = [...(features.length > 0 ? ["--features", features.join(",")] : []), ...target.cargoArgs];
+  const extra = cargoArgs.length > 0 ? ["--", ...cargoArgs] : [];
+  const options = { env, show: flags.verbose };
+  await must("wasm-pack", wasmPack, [...packArgs, ...quiet, ...extra], options);
+
+  // wasm-pack has no way to pass these on: the function that starts a fresh instance after a trap, and sections that
+  // nobody reads. So wasm-bindgen runs once more over what cargo made; it takes a fraction of a second.
+  const targetDir = env.CARGO_TARGET_DIR ?? join(ROOT, "target");
+  const compiled = join(targetDir, "wasm32-unknown-unknown", "release", "evenkeel.wasm");
+  await must(
+    "wasm-bindgen",
+    wasmBindgen,
+    [
+      ...["--target", "web", "--out-dir", out, "--out-name", "core", "--omit-default-module-path"],
+      ...["--experimental-reset-state-function", "--remove-name-section", "--remove-producers-section", compiled],
+    ],
+    options,
+  );
+  renameSync(join(out, "core_bg.wasm"), join(out, "core.wasm"));
+  rmSync(join(out, "core_bg.wasm.d.ts"), { force: true });
+  await optimise(join(out, "core.wasm"), flags["wasm-opt"], options);
+
+  const bytes = readFileSync(join(out, "core.wasm"));
+  if (!WebAssembly.validate(bytes)) throw new Stop(`${key}/core.wasm is not valid WebAssembly for this Node`);
+  const kilobytes = (size) => (size / 1000).toFixed(1);
+  say(
+    `core: ${key}/core.wasm ${kilobytes(bytes.length)} KB, ${kilobytes(gzipSync(bytes, { level: 9 }).length)} KB gzipped`,
+  );
+  writeStamp(stamp, { [key]: hash });
+  return hash;
+}
+
+async function optimise(file, passes, options) {
+  if (passes === "none") return;
+  const strip = ["--strip-debug", "--strip-producers", "--strip-target-features"];
+  const args = [wasmOptScript(), ...passes.split(" "), ...strip, file, "-o", `${file}.opt`];
+  await must("wasm-opt", process.execPath, args, options);
+  renameSync(`${file}.opt`, file);
+}
+
+/** Puts the wasm and the compiled TypeScript into pkg/dist. */
+async function buildPackage({ wasm, flags, stamp }) {
+  const sources = [join(PKG, "src"), join(PKG, "tsconfig.json"), join(ROOT, "package-lock.json"), ...SCRIPTS];
+  const hash = fingerprint(sources, [wasm]);
+  if (!flags.force && stamp.dist === hash && existsSync(join(DIST, "index.js"))) {
+    say(dim("package: pkg/dist is up to date"));
+    return;
+  }
+  const types = join(BUILD, "types");
+  mkdirSync(types, { recursive: true });
+  cpSync(join(BUILD, "wasm", "core.d.ts"), join(types, "core.d.ts"));
+  writeFileSync(join(types, "core.inline.d.ts"), "declare const base64: string;\nexport default base64;\n");
+
+  say("package: compiling TypeScript (tsc) …");
+  rmSync(DIST, { recursive: true, force: true });
+  writeStamp(stamp, { dist: undefined });
+  copyCore(join(BUILD, "wasm"), DIST);
+  const tsc = await run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", PKG]);
+  if (tsc.code !== 0) {
+    process.stderr.write(tsc.output);
+    throw new Stop("tsc found errors in pkg/src (above)");
+  }
+  for (const name of ["LICENSE-MIT", "LICENSE-APACHE"]) cpSync(join(ROOT, name), join(PKG, name));
+  writeStamp(stamp, { dist: hash });
+  const total = filesUnder(DIST).reduce((sum, file) => sum + statSync(file).size, 0);
+  say(`package: pkg/dist, ${filesUnder(DIST).length} files, ${Math.round(total / 1000)} KB`);
+}
+
+/** The wasm as module, as bytes in JavaScript, and its glue, in a dist folder. */
+function copyCore(from, dist) {
+  mkdirSync(dist, { recursive: true });
+  cpSync(join(from, "core.js"), join(dist, "core.js"));
+  cpSync(join(from, "core.d.ts"), join(dist, "core.d.ts"));
+  cpSync(join(from, "core.wasm"), join(dist, "core.wasm"));
+  const base64 = readFileSync(join(from, "core.wasm")).toString("base64");
+  writeFileSync(join(dist, "core.inline.js"), `export default "${base64}";\n`);
+  writeFileSync(
+    join(dist, "core.wasm.d.ts"),
+    "/** The core, compiled: what Workers and edge functions get when they import a `.wasm` file. */\n" +
+      "declare const module: WebAssembly.Module;\nexport default module;\n",
+  );
+}
+
+/** The whole package around the core that can be made to trap, for the tests of recovery. */
+function trapPackage(from) {
+  const to = join(BUILD, "pkg-trap");
+  rmSync(to, { recursive: true, force: true });
+  mkdirSync(to, { recursive: true });
+  cpSync(join(PKG, "package.json"), join(to, "package.json"));
+  cpSync(DIST, join(to, "dist"), { recursive: true });
+  copyCore(from, join(to, "dist"));
+}
+
+function readStamp() {
+  try {
+    return JSON.parse(readFileSync(STAMP, "utf8"));
+  } catch {
+    return {}; // none yet, or one that was cut short: everything is built
+  }
+}
+
+function writeStamp(stamp, entries) {
+  Object.assign(stamp, entries);
+  mkdirSync(BUILD, { recursive: true });
+  writeFileSync(STAMP, `${JSON.stringify(stamp, null, 2)}\n`);
+}

@@ -1,0 +1,114 @@
+// The stages of `npm test`, in order. A new one is a new entry:
+//
+//   name      as in `--only name`
+//   about     what it checks, for `--list`
+//   command   [program, ...arguments], or a function that gives them
+//   count     output => { passed, failed, skipped? }; without it the stage is one check, judged by its exit status
+//   needs     () => undefined if it can run here, else the reason why not
+//   env       further environment variables
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ask, DIST, filesUnder, ROOT } from "./run.mjs";
+
+const node = process.execPath;
+const script = (name) => join(ROOT, "scripts", name);
+const bin = (name, path) => join(ROOT, "node_modules", name, path);
+
+const rust = () =>
+  ask("cargo", ["--version"]) === undefined ? "Rust is not installed (https://rustup.rs)" : undefined;
+const component = (name) => () =>
+  rust() ??
+  (ask("cargo", [name, "--version"]) === undefined
+    ? `cargo ${name} is not installed (rustup component add ${name === "fmt" ? "rustfmt" : name})`
+    : undefined);
+const wasmTarget = () => {
+  const sysroot = ask("rustc", ["--print", "sysroot"]);
+  const installed =
+    sysroot !== undefined && existsSync(join(sysroot, "lib", "rustlib", "wasm32-unknown-unknown", "lib"));
+  return component("clippy")() ?? (installed ? undefined : "the wasm32-unknown-unknown target is not installed");
+};
+const built = () => (existsSync(join(DIST, "index.js")) ? undefined : "pkg/dist is not built");
+const tests = () => filesUnder(join(ROOT, "tests")).filter((file) => file.endsWith(".test.mjs"));
+
+/** Sums the `test result:` lines of cargo test, one a test binary. */
+function cargoTests(output) {
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  for (const [, passed, failed, ignored] of output.matchAll(
+    /^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored/gm,
+  )) {
+    counts.passed += Number(passed);
+    counts.failed += Number(failed);
+    counts.skipped += Number(ignored);
+  }
+  return counts;
+}
+
+/** Reads the closing numbers of `node --test`. */
+export function nodeTests(output) {
+  const number = (name) => Number(new RegExp(`^(?:#|ℹ) ${name} (\\d+)$`, "m").exec(output)?.[1] ?? 0);
+  return {
+    passed: number("pass"),
+    failed: number("fail") + number("cancelled"),
+    skipped: number("skipped") + number("todo"),
+  };
+}
+
+export const STAGES = [
+  { name: "fmt", about: "rustfmt", command: ["cargo", "fmt", "--check"], needs: component("fmt") },
+  {
+    name: "clippy",
+    about: "clippy, natively, tests included",
+    command: ["cargo", "clippy", "--all-targets", "--", "-D", "warnings"],
+    needs: component("clippy"),
+  },
+  {
+    name: "rust",
+    about: "Rust unit, table, property and doc tests",
+    command: ["cargo", "test"],
+    count: cargoTests,
+    needs: rust,
+  },
+  {
+    name: "build",
+    about: "the npm package, with the core that can trap beside it",
+    command: [node, script("build.mjs"), "--with-trap"],
+    needs: rust,
+  },
+  {
+    name: "clippy-wasm",
+    about: "clippy of the wasm side",
+    command: ["cargo", "clippy", "--lib", "--target", "wasm32-unknown-unknown", "--", "-D", "warnings"],
+    needs: wasmTarget,
+  },
+  {
+    name: "tsc",
+    about: "types of pkg/src",
+    command: [node, bin("typescript", "bin/tsc"), "-p", "pkg", "--noEmit"],
+    needs: built,
+  },
+  {
+    name: "biome",
+    about: "lint and format of everything in JavaScript, TypeScript and JSON",
+    command: [node, bin("@biomejs/biome", "bin/biome"), "ci", "."],
+  },
+  {
+    name: "node",
+    about: "tests/**/*.test.mjs in this Node",
+    command: () => [node, "--test", "--test-reporter=spec", ...tests()],
+    count: nodeTests,
+    needs: () => built() ?? (tests().length === 0 ? "there are no tests/**/*.test.mjs" : undefined),
+  },
+  {
+    name: "size",
+    about: "size of the main entry against its budget",
+    command: [node, script("size.mjs")],
+    needs: built,
+  },
+  {
+    name: "pack",
+    about: "the packed tarball: files, publint, types by attw",
+    command: [node, script("pack.mjs")],
+    needs: built,
+  },
+];

@@ -1,0 +1,72 @@
+// What a user downloads: the main entry's wasm and JavaScript, raw and gzip -9, part by part. Fails over its budget.
+//
+// The JavaScript is bundled and minified by esbuild as a user's bundler would. The budget is on wasm + JavaScript; the
+// inlined form, one file with the wasm as base64, is printed beside it. With --json, the numbers for docs/performance.md.
+
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join, relative } from "node:path";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+import { BUILD, DIST, options, ROOT, runMain, Stop, say } from "./lib/run.mjs";
+
+/** Bytes of wasm + JavaScript of the main entry, gzip -9. */
+const BUDGET = 62_000;
+
+await runMain(async () => {
+  const { json } = options({ json: false }, "usage: node scripts/size.mjs [--json]");
+  const wasm = readFileSync(join(DIST, "core.wasm"));
+  const module = await bundle("entry.workerd.js");
+  const inline = await bundle("entry.inline.js");
+
+  const glue = module.parts.get("core.js") ?? 0;
+  const rows = [
+    ["core.wasm", wasm.length, gzip(wasm)],
+    ["JavaScript, bundled", module.bytes.length, gzip(module.bytes)],
+    ["  of which wasm-bindgen's glue", glue],
+    ["  of which ours", module.bytes.length - glue],
+    ["wasm + JavaScript", wasm.length + module.bytes.length, gzip(wasm) + gzip(module.bytes)],
+    ["the same in one file (inlined)", inline.bytes.length, gzip(inline.bytes)],
+  ];
+  const compressed = rows[4][2];
+  mkdirSync(BUILD, { recursive: true });
+  const facts = { budget: BUDGET, rows: rows.map(([part, raw, gz]) => ({ part: part.trim(), raw, gzip: gz ?? null })) };
+  writeFileSync(join(BUILD, "size.json"), `${JSON.stringify(facts, null, 2)}\n`);
+  if (json) {
+    say(JSON.stringify(facts, null, 2));
+  } else {
+    say("| main entry | raw, bytes | gzip -9, bytes |\n| --- | ---: | ---: |");
+    for (const [part, raw, gz] of rows)
+      say(`| ${part.trim()} | ${count(raw)} | ${gz === undefined ? "" : count(gz)} |`);
+    say(`\nbudget ${count(BUDGET)}, used ${count(compressed)} (${Math.round((compressed / BUDGET) * 100)} %)`);
+  }
+  if (compressed > BUDGET) throw new Stop(`the main entry is ${count(compressed - BUDGET)} bytes over its budget`);
+});
+
+async function bundle(entry) {
+  const result = await build({
+    entryPoints: [join(DIST, entry)],
+    bundle: true,
+    minify: true,
+    write: false,
+    metafile: true,
+    format: "esm",
+    target: "es2022",
+    external: ["*.wasm", "node:*"],
+    logLevel: "silent",
+    absWorkingDir: ROOT,
+  });
+  const parts = new Map();
+  const [output] = Object.values(result.metafile.outputs);
+  for (const [path, { bytesInOutput }] of Object.entries(output.inputs)) {
+    if (relative(DIST, join(ROOT, path)) === basename(path)) parts.set(basename(path), bytesInOutput);
+  }
+  return { bytes: Buffer.from(result.outputFiles[0].contents), parts };
+}
+
+function gzip(bytes) {
+  return gzipSync(bytes, { level: 9 }).length;
+}
+
+function count(number) {
+  return number.toLocaleString("en-GB");
+}
