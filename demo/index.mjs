@@ -29,5 +29,9 @@ if (interesting) {
 
 const wrong = rows.filter(({ scenario, keel }) => mistakes(scenario.keel, keel).length > 0);
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-console.log(wrong.length === 0 ? `\n${paint.good("Every outcome is what it should be")} (${seconds} s).` : `\n${paint.bad(`${wrong.length} outcomes are not what they should be`)} (${seconds} s).`);
+console.log(
+  wrong.length === 0
+    ? `\n${paint.good("Every outcome is what it should be")} (${seconds} s).`
+    : `\n${paint.bad(`${wrong.length} outcomes are not what they should be`)} (${seconds} s).`,
+);
 process.exitCode = wrong.length === 0 ? 0 : 1;

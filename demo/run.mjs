@@ -113,7 +113,11 @@ const ask = {
 
   async anthropic(url, fetch, stream, signal, got) {
     const client = new Anthropic({ ...SDK_OPTIONS, baseURL: url, apiKey: API_KEY, fetch });
-    const params = { model: "claude-sonnet-5-5", max_tokens: 64, messages: [{ role: /** @type {const} */ ("user"), content: QUESTION }] };
+    const params = {
+      model: "claude-sonnet-5-5",
+      max_tokens: 64,
+      messages: [{ role: /** @type {const} */ ("user"), content: QUESTION }],
+    };
     if (!stream) {
       const message = await client.messages.create(params, { signal });
       got.text = message.content.map((block) => (block.type === "text" ? block.text : "")).join("");

@@ -184,7 +184,11 @@ export const SCENARIOS = [
     trouble: "503, then a reset, then fine",
     sdk: "openai",
     stream: false,
-    script: () => [openai.overloaded(), { ...chat(), delayHeadMs: 40, resetAtByte: 120 }, { ...chat(), delayHeadMs: 60 }],
+    script: () => [
+      openai.overloaded(),
+      { ...chat(), delayHeadMs: 40, resetAtByte: 120 },
+      { ...chat(), delayHeadMs: 60 },
+    ],
     needed: 3,
     keel: { outcome: "answer", requests: 3 },
     alone: { outcome: "error", requests: 2 },
@@ -256,14 +260,21 @@ export const INTERESTING = "openai-503-then-reset";
  */
 export function mistakes(expected, result) {
   const wrong = [];
-  const [least, most] = [expected.requests].flat().length === 2 ? /** @type {[number, number]} */ (expected.requests) : [expected.requests, expected.requests];
-  if (result.outcome !== expected.outcome) wrong.push(`outcome ${result.outcome}, expected ${expected.outcome} (${result.detail})`);
-  if (expected.status !== undefined && result.status !== expected.status) wrong.push(`status ${result.status}, expected ${expected.status}`);
+  const [least, most] =
+    [expected.requests].flat().length === 2
+      ? /** @type {[number, number]} */ (expected.requests)
+      : [expected.requests, expected.requests];
+  if (result.outcome !== expected.outcome)
+    wrong.push(`outcome ${result.outcome}, expected ${expected.outcome} (${result.detail})`);
+  if (expected.status !== undefined && result.status !== expected.status)
+    wrong.push(`status ${result.status}, expected ${expected.status}`);
   if (result.requests < Number(least) || result.requests > Number(most)) {
     wrong.push(`${result.requests} requests, expected ${least === most ? least : `${least} to ${most}`}`);
   }
-  if (expected.minMs !== undefined && result.ms < expected.minMs) wrong.push(`${result.ms} ms, expected at least ${expected.minMs}`);
-  if (expected.maxMs !== undefined && result.ms > expected.maxMs) wrong.push(`${result.ms} ms, expected at most ${expected.maxMs}`);
+  if (expected.minMs !== undefined && result.ms < expected.minMs)
+    wrong.push(`${result.ms} ms, expected at least ${expected.minMs}`);
+  if (expected.maxMs !== undefined && result.ms > expected.maxMs)
+    wrong.push(`${result.ms} ms, expected at most ${expected.maxMs}`);
   return wrong;
 }
 

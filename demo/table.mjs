@@ -23,10 +23,15 @@ const GAP = "  ";
  * @param {import("./colour.mjs").Paint} paint
  */
 export function renderTable(rows, paint) {
-  const widthOf = (/** @type {number} */ from, /** @type {number} */ to) => COLUMNS.slice(from, to).reduce((sum, [, width]) => sum + width + GAP.length, -GAP.length);
+  const widthOf = (/** @type {number} */ from, /** @type {number} */ to) =>
+    COLUMNS.slice(from, to).reduce((sum, [, width]) => sum + width + GAP.length, -GAP.length);
   const lines = [
     paint.bold([" ".repeat(widthOf(0, 2)), "SDK alone".padEnd(widthOf(2, 6)), "SDK with keel.fetch"].join(GAP)),
-    paint.dim(COLUMNS.map(([title, width, right]) => cell(title, width, right)).join(GAP).trimEnd()),
+    paint.dim(
+      COLUMNS.map(([title, width, right]) => cell(title, width, right))
+        .join(GAP)
+        .trimEnd(),
+    ),
   ];
   for (const { scenario, alone, keel } of rows) {
     const wrong = mistakes(scenario.keel, keel);
@@ -51,7 +56,9 @@ export function renderTable(rows, paint) {
   lines.push(
     "",
     `Best possible outcome missed: ${sums.lost} of ${rows.length} by the SDK alone, ${sums.missed} with keel.fetch. Wasted requests: ${sums.alone} and ${sums.keel}.`,
-    paint.dim("sent: requests that reached the upstream. wasted: those that a perfect client would not have sent, or all if the best outcome was missed."),
+    paint.dim(
+      "sent: requests that reached the upstream. wasted: those that a perfect client would not have sent, or all if the best outcome was missed.",
+    ),
   );
   return lines.join("\n");
 }

@@ -28,7 +28,9 @@ export function renderTimeline(records, paint, width = 48) {
     const waited = next ? Math.max(0, column(Date.parse(next.started_at)) - to) : 0;
     const bar = " ".repeat(from) + "█".repeat(to - from);
     const colour = attempt.status === "succeeded" ? paint.good : paint.bad;
-    lines.push(`  ${colour(bar)}${paint.dim("·".repeat(waited))}${" ".repeat(Math.max(0, width - to - waited))}  ${attempt.attempt_no}. ${what(attempt)}`);
+    lines.push(
+      `  ${colour(bar)}${paint.dim("·".repeat(waited))}${" ".repeat(Math.max(0, width - to - waited))}  ${attempt.attempt_no}. ${what(attempt)}`,
+    );
     const indent = " ".repeat(width + 7);
     for (const note of notes(attempt)) lines.push(indent + paint.dim(note));
   });
@@ -39,7 +41,9 @@ export function renderTimeline(records, paint, width = 48) {
 }
 
 function endOf(/** @type {any} */ attempt) {
-  return attempt.finished_at ? Date.parse(attempt.finished_at) : Date.parse(attempt.started_at) + (attempt.latency_ms ?? 0);
+  return attempt.finished_at
+    ? Date.parse(attempt.finished_at)
+    : Date.parse(attempt.started_at) + (attempt.latency_ms ?? 0);
 }
 
 function what(/** @type {any} */ attempt) {

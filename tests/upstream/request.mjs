@@ -4,7 +4,14 @@
  * masked here, so that nothing further on can print one.
  */
 
-const SECRET_HEADERS = new Set(["authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"]);
+const SECRET_HEADERS = new Set([
+  "authorization",
+  "proxy-authorization",
+  "x-api-key",
+  "api-key",
+  "x-goog-api-key",
+  "cookie",
+]);
 
 /**
  * @param {import("node:net").Socket} socket
@@ -61,7 +68,8 @@ function parsed(/** @type {string} */ text) {
  * @param {Record<string, string>} headers
  */
 async function readBody(input, headers) {
-  if (!/chunked/i.test(headers["transfer-encoding"] ?? "")) return input.exactly(Number(headers["content-length"] ?? 0));
+  if (!/chunked/i.test(headers["transfer-encoding"] ?? ""))
+    return input.exactly(Number(headers["content-length"] ?? 0));
   const chunks = [];
   for (;;) {
     const line = await input.until("\r\n");

@@ -124,7 +124,10 @@ export async function startUpstream({ script, repeatLast = false }) {
     const step = list?.[played] ?? (repeatLast ? list?.at(-1) : undefined);
     if (step) return step;
     upstream.unscripted.push(seen);
-    return { status: 418, json: { error: { message: `no step is left in the script for request ${seen.n} to ${path}` } } };
+    return {
+      status: 418,
+      json: { error: { message: `no step is left in the script for request ${seen.n} to ${path}` } },
+    };
   }
 
   const server = net.createServer({ noDelay: true }, (socket) => {
@@ -238,7 +241,11 @@ async function play(socket, step, seen, now) {
   await write(socket, head);
   seen.headAt = now();
 
-  const cutAt = Math.min(step.resetAtByte ?? Infinity, step.endAtByte ?? Infinity, typeof step.hang === "number" ? step.hang : Infinity);
+  const cutAt = Math.min(
+    step.resetAtByte ?? Infinity,
+    step.endAtByte ?? Infinity,
+    typeof step.hang === "number" ? step.hang : Infinity,
+  );
   /** What happens once `cutAt` bytes of the body are out. */
   const cut = async () => {
     if (typeof step.hang === "number") {
@@ -295,7 +302,10 @@ function compose(/** @type {Step} */ step) {
     headers.push(["content-length", String(step.contentLength ?? lengthOf(parts))]);
   }
   if (closes) headers.push(["connection", "close"]);
-  const lines = [`HTTP/1.1 ${status} ${step.statusText ?? REASONS[status] ?? ""}`, ...headers.map(([name, value]) => `${name}: ${value}`)];
+  const lines = [
+    `HTTP/1.1 ${status} ${step.statusText ?? REASONS[status] ?? ""}`,
+    ...headers.map(([name, value]) => `${name}: ${value}`),
+  ];
   return { head: Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), parts, chunked, closes };
 }
 
@@ -307,7 +317,18 @@ function bodyOf(/** @type {Step} */ step) {
 }
 
 /** @type {Record<number, string>} */
-const REASONS = { 200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 418: "I'm a Teapot", 429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout" };
+const REASONS = {
+  200: "OK",
+  400: "Bad Request",
+  401: "Unauthorized",
+  404: "Not Found",
+  418: "I'm a Teapot",
+  429: "Too Many Requests",
+  500: "Internal Server Error",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+  504: "Gateway Timeout",
+};
 
 /** @returns {[string, string][]} */
 function headerPairs(/** @type {Step["headers"]} */ headers) {

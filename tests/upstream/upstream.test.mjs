@@ -14,12 +14,16 @@ async function upstreamOf(/** @type {any} */ script, /** @type {object} */ optio
 }
 after(() => Promise.all(started.map((upstream) => upstream.close())));
 
-const post = (/** @type {string} */ url, /** @type {object} */ init = {}) => fetch(url, { method: "POST", body: '{"model":"gpt-5"}', ...init });
+const post = (/** @type {string} */ url, /** @type {object} */ init = {}) =>
+  fetch(url, { method: "POST", body: '{"model":"gpt-5"}', ...init });
 const code = (/** @type {any} */ error) => error.cause?.code ?? error.code;
 
 describe("the scripted upstream", () => {
   it("plays its steps in order, and says so when none is left", async () => {
-    const upstream = await upstreamOf([{ status: 503, json: { no: 1 } }, { body: "two", headers: { "x-step": "2" } }]);
+    const upstream = await upstreamOf([
+      { status: 503, json: { no: 1 } },
+      { body: "two", headers: { "x-step": "2" } },
+    ]);
     const first = await post(`${upstream.url}/v1`);
     assert.deepEqual([first.status, first.statusText, await first.json()], [503, "Service Unavailable", { no: 1 }]);
     const second = await post(`${upstream.url}/v1`);
@@ -27,7 +31,10 @@ describe("the scripted upstream", () => {
     const third = await post(`${upstream.url}/v1`);
     assert.equal(third.status, 418);
     assert.match(await third.text(), /no step is left/);
-    assert.deepEqual(upstream.unscripted.map((seen) => seen.n), [3]);
+    assert.deepEqual(
+      upstream.unscripted.map((seen) => seen.n),
+      [3],
+    );
   });
 
   it("repeats the last step when asked to", async () => {
@@ -40,7 +47,9 @@ describe("the scripted upstream", () => {
   it("keeps a script for each path, and asks a function for a step", async () => {
     const upstream = await upstreamOf({
       "/a": [{ body: "a1" }, { body: "a2" }],
-      "*": (/** @type {any} */ request) => ({ json: { n: request.n, nOfPath: request.nOfPath, model: request.json.model } }),
+      "*": (/** @type {any} */ request) => ({
+        json: { n: request.n, nOfPath: request.nOfPath, model: request.json.model },
+      }),
     });
     assert.equal(await (await post(`${upstream.url}/a?x=1`)).text(), "a1");
     assert.deepEqual(await (await post(`${upstream.url}/b`)).json(), { n: 2, nOfPath: 1, model: "gpt-5" });
@@ -56,7 +65,15 @@ describe("the scripted upstream", () => {
     const [seen] = upstream.seen;
     assert.ok(seen);
     assert.deepEqual(
-      [seen.method, seen.path, seen.headers["authorization"], seen.headers["x-api-key"], seen.headers["x-other"], seen.body, seen.json],
+      [
+        seen.method,
+        seen.path,
+        seen.headers["authorization"],
+        seen.headers["x-api-key"],
+        seen.headers["x-other"],
+        seen.body,
+        seen.json,
+      ],
       ["POST", "/v1/x?key=***2345&alt=sse", "Bearer ***abcd", "***", "plain", "not JSON é", undefined],
     );
     assert.ok(!JSON.stringify(upstream.seen).includes("secret"));
@@ -90,7 +107,10 @@ describe("the scripted upstream", () => {
     const headers = [];
     for (let i = 0; i < 3; i++) headers.push(await viaHttp(upstream.url, agent));
     agent.destroy();
-    assert.deepEqual(upstream.seen.map((seen) => seen.connection), [1, 1, 2]);
+    assert.deepEqual(
+      upstream.seen.map((seen) => seen.connection),
+      [1, 1, 2],
+    );
     assert.equal(headers[1]?.["connection"], "close");
   });
 
@@ -184,8 +204,14 @@ describe("the scripted upstream", () => {
   });
 
   it("sends bytes that are no UTF-8, and heads that are no HTTP", async () => {
-    const upstream = await upstreamOf([{ body: new Uint8Array([0xff, 0x00, 0xc3]) }, { raw: "HTTQ/9 what\r\n\r\n", close: true }]);
-    assert.deepEqual(new Uint8Array(await (await post(upstream.url)).arrayBuffer()), new Uint8Array([0xff, 0x00, 0xc3]));
+    const upstream = await upstreamOf([
+      { body: new Uint8Array([0xff, 0x00, 0xc3]) },
+      { raw: "HTTQ/9 what\r\n\r\n", close: true },
+    ]);
+    assert.deepEqual(
+      new Uint8Array(await (await post(upstream.url)).arrayBuffer()),
+      new Uint8Array([0xff, 0x00, 0xc3]),
+    );
     await assert.rejects(post(upstream.url), (error) => code(error)?.startsWith("HPE_"));
   });
 
@@ -202,18 +228,30 @@ describe("the scripted upstream", () => {
   });
 
   it("can be closed with requests in every phase", async () => {
-    const upstream = await startUpstream({ script: [{ hang: "head" }, { body: "abc", hang: 1 }, { delayHeadMs: 60_000 }] });
+    const upstream = await startUpstream({
+      script: [{ hang: "head" }, { body: "abc", hang: 1 }, { delayHeadMs: 60_000 }],
+    });
     const calls = [1, 2, 3].map(() => post(upstream.url).then((response) => response.text()));
     const settled = Promise.allSettled(calls);
     await upstream.waitForRequests(3);
     await upstream.close();
-    assert.deepEqual((await settled).map((result) => result.status), ["rejected", "rejected", "rejected"]);
+    assert.deepEqual(
+      (await settled).map((result) => result.status),
+      ["rejected", "rejected", "rejected"],
+    );
     assert.equal(upstream.connections.open, 0);
   });
 });
 
 describe("the bodies", () => {
-  const streams = { chat: openai.chatStream, responses: openai.responseStream, messages: anthropic.messageStream, gemini: gemini.contentStream, ollama: ollama.chatStream, cohere: cohere.chatStream };
+  const streams = {
+    chat: openai.chatStream,
+    responses: openai.responseStream,
+    messages: anthropic.messageStream,
+    gemini: gemini.contentStream,
+    ollama: ollama.chatStream,
+    cohere: cohere.chatStream,
+  };
   const text = "Keep the keel even, whatever the wind does.";
 
   for (const [name, build] of Object.entries(streams)) {
@@ -236,7 +274,10 @@ describe("the bodies", () => {
   it("are what the providers' own names for their errors say", () => {
     assert.equal(openai.billing().json?.["error"].code, "insufficient_quota");
     assert.equal(anthropic.overloaded().status, 529);
-    assert.equal(gemini.dailyQuota().json?.["error"].details[0].violations[0].quotaId, "GenerateRequestsPerDayPerProjectPerModel-FreeTier");
+    assert.equal(
+      gemini.dailyQuota().json?.["error"].details[0].violations[0].quotaId,
+      "GenerateRequestsPerDayPerProjectPerModel-FreeTier",
+    );
   });
 });
 
