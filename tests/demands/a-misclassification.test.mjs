@@ -121,7 +121,7 @@ describe("A4 the chain of causes says what a transport failure is", { concurrenc
 describe("A8 a fault of the caller passes through and harms nobody", () => {
   it("A8 a 400 comes back as it was, byte for byte", async (t) => {
     const body =
-      '{"error":{"message":"Image too large: 8192 × 8192","type":"invalid_request_error","param":"image","code":"image_too_large"} }\n';
+      '{"error":{"message":"Invalid image: 8192 × 8192 pixels","type":"invalid_request_error","param":"image","code":"invalid_image"} }\n';
     const { chat, attempts } = await rig(t, [
       {
         status: 400,

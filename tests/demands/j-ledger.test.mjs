@@ -183,6 +183,7 @@ describe("J9 no key and no text leaves by a record, an error or a log", () => {
       ],
       ["an Anthropic error that echoes", () => anthropic.error(429, "rate_limit_error", `${PROMPT} ${API_KEY}`)],
     ];
+    const refused = await refusedUrl();
     const printed = capture(t);
     for (const [name, script, options] of fates) {
       const { chat, records, keel, openai: sdk } = await rig(t, script, options);
@@ -195,11 +196,9 @@ describe("J9 no key and no text leaves by a record, an error or a log", () => {
           messages: [{ role: "user", content: PROMPT }],
         }),
       );
-      await timed(async () =>
-        (await chat({ url: `${keel ? "http://127.0.0.1:1" : ""}/${API_KEY}?key=${API_KEY}`, prompt: PROMPT })).text(),
-      );
+      await timed(() => chat({ url: `${refused}/${API_KEY}?key=${API_KEY}`, prompt: PROMPT }));
       await keel.flush();
-      assert.ok(records.length >= 4, name);
+      assert.ok(records.length >= 6, name);
       // An error thrown by the platform for a broken body carries nothing of ours; keel's own has the records.
       for (const [what, text] of [
         ["records", inspect(records, { depth: 9 }) + JSON.stringify(records)],
@@ -238,6 +237,8 @@ function capture(/** @type {{ after: (fn: () => unknown) => void }} */ t) {
       text += `${values.map((value) => inspect(value)).join(" ")}\n`;
     };
   }
-  t.after(() => names.forEach((name, i) => Object.assign(console, { [name]: originals[i] })));
+  t.after(() => {
+    for (const [i, name] of names.entries()) Object.assign(console, { [name]: originals[i] });
+  });
   return () => text;
 }

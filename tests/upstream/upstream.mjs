@@ -89,8 +89,6 @@ export async function startUpstream({ script, repeatLast = false }) {
   const now = () => performance.now() - startedAt;
   /** @type {Set<net.Socket>} */
   const sockets = new Set();
-  /** @type {Set<() => void>} */
-  const watchers = new Set();
   const counts = new Map();
   let inFlight = 0;
 
@@ -103,13 +101,9 @@ export async function startUpstream({ script, repeatLast = false }) {
     inFlight: () => inFlight,
     maxInFlight: 0,
     unscripted: [],
-    waitForRequests: (count, timeoutMs) => upstream.waitUntil(() => upstream.seen.length >= count, timeoutMs),
-    waitUntil: (condition, timeoutMs = 5000) => waitUntil(watchers, condition, timeoutMs),
+    waitForRequests: (count, timeoutMs) => waitUntil(() => upstream.seen.length >= count, timeoutMs),
+    waitUntil,
     close,
-  };
-
-  const changed = () => {
-    for (const watcher of [...watchers]) watcher();
   };
 
   /** @returns {Promise<Step>} */
@@ -138,7 +132,6 @@ export async function startUpstream({ script, repeatLast = false }) {
     socket.on("close", () => {
       sockets.delete(socket);
       upstream.connections.open--;
-      changed();
     });
     serve(socket, connection).catch((error) => {
       socket.destroy();
@@ -167,14 +160,12 @@ export async function startUpstream({ script, repeatLast = false }) {
       upstream.seen.push(seen);
       inFlight++;
       upstream.maxInFlight = Math.max(upstream.maxInFlight, inFlight);
-      changed();
       try {
         const keep = await play(socket, await stepFor(seen), seen, now);
         if (!keep) return;
       } finally {
         inFlight--;
         seen.endAt = now();
-        changed();
       }
     }
   }
@@ -183,7 +174,7 @@ export async function startUpstream({ script, repeatLast = false }) {
     const closed = new Promise((resolve) => server.close(resolve));
     for (const socket of sockets) socket.destroy();
     await closed;
-    await waitUntil(watchers, () => inFlight === 0, 5000);
+    await waitUntil(() => inFlight === 0);
   }
 
   await new Promise((resolve, reject) => {
@@ -416,24 +407,15 @@ function end(/** @type {net.Socket} */ socket) {
 }
 
 /**
- * @param {Set<() => void>} watchers
+ * Looks every few milliseconds whether `condition` holds, and gives up with its text after `timeoutMs`.
+ *
  * @param {() => boolean} condition
- * @param {number} timeoutMs
- * @returns {Promise<void>}
+ * @param {number} [timeoutMs]
  */
-function waitUntil(watchers, condition, timeoutMs) {
-  return new Promise((resolve, reject) => {
-    if (condition()) return resolve();
-    const timer = setTimeout(() => {
-      watchers.delete(check);
-      reject(new Error(`the upstream waited ${timeoutMs} ms in vain for: ${condition}`));
-    }, timeoutMs);
-    const check = () => {
-      if (!condition()) return;
-      clearTimeout(timer);
-      watchers.delete(check);
-      resolve();
-    };
-    watchers.add(check);
-  });
+async function waitUntil(condition, timeoutMs = 5000) {
+  const giveUpAt = performance.now() + timeoutMs;
+  while (!condition()) {
+    if (performance.now() > giveUpAt) throw new Error(`the upstream waited ${timeoutMs} ms in vain for: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
 }
