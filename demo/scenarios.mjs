@@ -42,7 +42,7 @@ export const ANSWER = "Keep the keel even, whatever the wind does.";
  */
 
 /** Short limits, so that nobody has to wait for the demo; everything else is as it comes. */
-export const KEEL_OPTIONS = { timeouts: { firstByteMs: 400, attemptMs: 800, minAttemptMs: 100 } };
+export const KEEL_OPTIONS = { timeouts: { firstByteMs: 1000, attemptMs: 1500, minAttemptMs: 100 } };
 
 /** The SDKs keep their own defaults (two retries), but for the ten minutes after which they time out. */
 export const SDK_OPTIONS = { timeout: 5000 };
@@ -116,7 +116,7 @@ export const SCENARIOS = [
     stream: false,
     script: () => () => openai.billing(),
     needed: 1,
-    keel: { outcome: "error", status: 429, requests: 1, maxMs: 1500 },
+    keel: { outcome: "error", status: 429, requests: 1, maxMs: 3000 },
     alone: { outcome: "error", status: 429, requests: 3 },
   },
   {
@@ -126,7 +126,7 @@ export const SCENARIOS = [
     stream: true,
     script: () => () => anthropic.spendLimit(),
     needed: 1,
-    keel: { outcome: "error", status: 429, requests: 1, maxMs: 1500 },
+    keel: { outcome: "error", status: 429, requests: 1, maxMs: 3000 },
     alone: { outcome: "error", status: 429, requests: 3 },
   },
   {
@@ -136,7 +136,7 @@ export const SCENARIOS = [
     stream: true,
     script: () => () => openai.badKey(),
     needed: 1,
-    keel: { outcome: "error", status: 401, requests: 1, maxMs: 1500 },
+    keel: { outcome: "error", status: 401, requests: 1, maxMs: 3000 },
     alone: { outcome: "error", status: 401, requests: 1 },
   },
   {
@@ -146,7 +146,7 @@ export const SCENARIOS = [
     stream: false,
     script: () => () => anthropic.badKey(),
     needed: 1,
-    keel: { outcome: "error", status: 401, requests: 1, maxMs: 1500 },
+    keel: { outcome: "error", status: 401, requests: 1, maxMs: 3000 },
     alone: { outcome: "error", status: 401, requests: 1 },
   },
   {

@@ -91,7 +91,7 @@ describe("the Anthropic SDK over keel.fetch", { concurrency: true }, () => {
       const { anthropic: sdk, upstream, attempts } = await rig(t, () => step);
       const { error } = await timed(() => sdk().messages.create(ASK));
       assert.equal(error.status, status);
-      assert.match(error.message, new RegExp(step.json?.["error"].message.slice(0, 20)));
+      assert.match(error.message, new RegExp(/** @type {any} */ (step.json).error.message.slice(0, 20)));
       assert.equal(upstream.seen.length, 1);
       assert.deepEqual(
         (await attempts()).map((attempt) => attempt.error_class),
@@ -109,7 +109,7 @@ describe("the Anthropic SDK over keel.fetch", { concurrency: true }, () => {
       const { anthropic: sdk, upstream } = await rig(
         t,
         [{ ...anthropic.message(TEXT), ...trouble }, anthropic.message(TEXT)],
-        { timeouts: { attemptMs: 400 } },
+        { timeouts: { attemptMs: 600 } },
       );
       assert.equal(textOf(await sdk().messages.create(ASK)), TEXT);
       assert.equal(upstream.seen.length, 2);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import OpenAI from "openai";
-import { openai } from "../upstream/bodies.mjs";
+import { bytesOf, openai } from "../upstream/bodies.mjs";
 import { refusedUrl } from "../upstream/upstream.mjs";
 import { API_KEY, rig, timed } from "./rig.mjs";
 
@@ -184,7 +184,7 @@ describe("the OpenAI SDK over keel.fetch", { concurrency: true }, () => {
   ])) {
     it(`never sees a body that is ${name}`, async (t) => {
       const { openai: sdk, upstream } = await rig(t, [{ ...openai.chat(TEXT), ...trouble }, openai.chat(TEXT)], {
-        timeouts: { attemptMs: 400 },
+        timeouts: { attemptMs: 600 },
       });
       assert.equal((await sdk().chat.completions.create(ASK)).choices[0]?.message.content, TEXT);
       assert.equal(upstream.seen.length, 2);
@@ -257,11 +257,7 @@ describe("the OpenAI SDK over keel.fetch", { concurrency: true }, () => {
 
   it("gets no second try for a stream that broke after its first words", async (t) => {
     const step = openai.chatStream(TEXT);
-    const {
-      openai: sdk,
-      upstream,
-      calls,
-    } = await rig(t, [{ ...step, resetAtByte: Buffer.byteLength(step.body.slice(0, 4).join("")) }, step]);
+    const { openai: sdk, upstream, calls } = await rig(t, [{ ...step, resetAtByte: bytesOf(step.body, 4) }, step]);
     let text = "";
     await assert.rejects(async () => {
       for await (const chunk of await sdk().chat.completions.create({ ...ASK, stream: true }))

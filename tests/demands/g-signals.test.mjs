@@ -7,7 +7,7 @@ import { openai } from "../upstream/bodies.mjs";
 describe("G7 a signal that has timed out doesn't kill the next attempt", () => {
   it("G7 over real sockets", async (t) => {
     const { chat, upstream } = await rig(t, [{ hang: "head" }, { ...openai.chat("fine"), delayHeadMs: 40 }], {
-      timeouts: { firstByteMs: 150 },
+      timeouts: { firstByteMs: 300 },
     });
     const controller = new AbortController();
     const response = await chat({ signal: controller.signal });
@@ -21,7 +21,7 @@ describe("G7 a signal that has timed out doesn't kill the next attempt", () => {
     /** @type {AbortSignal[]} */
     const signals = [];
     const { chat } = await rig(t, [{ hang: "head" }, openai.chat("fine")], {
-      timeouts: { firstByteMs: 100 },
+      timeouts: { firstByteMs: 300 },
       fetch: (/** @type {string} */ url, /** @type {RequestInit} */ init) => {
         assert.ok(init.signal);
         signals.push(init.signal);
