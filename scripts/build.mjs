@@ -8,6 +8,7 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, delimiter, join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { copyCore, packageAround } from "./lib/dist.mjs";
 import {
   BUILD,
   DIST,
@@ -45,7 +46,9 @@ const USAGE = `usage: npm run build -- [options]
   --verbose            show what the tools print`;
 
 const STAMP = join(BUILD, "stamp.json");
-const SCRIPTS = [join(ROOT, "scripts", "build.mjs"), join(ROOT, "scripts", "lib")];
+const SCRIPTS = ["build.mjs", "lib/dist.mjs", "lib/run.mjs", "lib/tools.mjs"].map((name) =>
+  join(ROOT, "scripts", name),
+);
 
 await runMain(async () => {
   const flags = options(
@@ -62,8 +65,8 @@ await runMain(async () => {
     USAGE,
   );
   checkNode();
-  await ensurePackages();
   const rustc = checkRust();
+  await ensurePackages();
   const stamp = readStamp();
 
   const main = flags.out === "" ? join(BUILD, "wasm") : join(ROOT, flags.out);
@@ -74,7 +77,7 @@ await runMain(async () => {
   if (flags["with-trap"]) {
     const out = join(BUILD, "wasm-trap");
     wasm = await buildWasm({ key: "wasm-trap", out, features: ["test-trap"], flags, rustc, stamp });
-    trapPackage(out);
+    packageAround(out, join(BUILD, "pkg-trap"));
   }
 });
 
@@ -103,7 +106,7 @@ async function buildWasm({ key, out, features, flags, rustc, stamp }) {
   say(`core: compiling ${key} (wasm-pack, release, ${target.how}) …`);
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
-  const packArgs = ["build", "--target", "web", "--release", "--out-dir", out, "--out-name", "core"];
+  const packArgs = ["build", ROOT, "--target", "web", "--release", "--out-dir", out, "--out-name", "core"];
   const quiet = ["--no-pack", "--no-opt", "--no-gitignore", "--mode", target.mode];
   const cargoArgs = [...(features.length > 0 ? ["--features", features.join(",")] : []), ...target.cargoArgs];
   const extra = cargoArgs.length > 0 ? ["--", ...cargoArgs] : [];
@@ -171,31 +174,6 @@ async function buildPackage({ wasm, flags, stamp }) {
   writeStamp(stamp, { dist: hash });
   const total = filesUnder(DIST).reduce((sum, file) => sum + statSync(file).size, 0);
   say(`package: pkg/dist, ${filesUnder(DIST).length} files, ${Math.round(total / 1000)} KB`);
-}
-
-/** The wasm as module, as bytes in JavaScript, and its glue, in a dist folder. */
-function copyCore(from, dist) {
-  mkdirSync(dist, { recursive: true });
-  cpSync(join(from, "core.js"), join(dist, "core.js"));
-  cpSync(join(from, "core.d.ts"), join(dist, "core.d.ts"));
-  cpSync(join(from, "core.wasm"), join(dist, "core.wasm"));
-  const base64 = readFileSync(join(from, "core.wasm")).toString("base64");
-  writeFileSync(join(dist, "core.inline.js"), `export default "${base64}";\n`);
-  writeFileSync(
-    join(dist, "core.wasm.d.ts"),
-    "/** The core, compiled: what Workers and edge functions get when they import a `.wasm` file. */\n" +
-      "declare const module: WebAssembly.Module;\nexport default module;\n",
-  );
-}
-
-/** The whole package around the core that can be made to trap, for the tests of recovery. */
-function trapPackage(from) {
-  const to = join(BUILD, "pkg-trap");
-  rmSync(to, { recursive: true, force: true });
-  mkdirSync(to, { recursive: true });
-  cpSync(join(PKG, "package.json"), join(to, "package.json"));
-  cpSync(DIST, join(to, "dist"), { recursive: true });
-  copyCore(from, join(to, "dist"));
 }
 
 function readStamp() {

@@ -21,21 +21,21 @@ use crate::backoff::Backoff;
 use crate::body::JsonWalk;
 use crate::class::{Classification, Delivery, ErrorClass, Scope};
 use crate::classify::{self, CustomRule, Signal, TransportError, providers};
-use crate::control::{Admission, Ask, CallId, Control, Outcome, Permit, RetryCost};
+use crate::control::{Admission, Ask, CallId, Control, Outcome, Permit, Priority, RetryCost};
 use crate::headers::Headers;
 use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean};
 use crate::limits;
 use crate::policy::Policy;
 use crate::protocol::Protocol;
 use crate::time::{Instant, Millis};
+use crate::ulid::ulid;
 use crate::usage;
 use std::borrow::Cow;
 use std::rc::Rc;
 
 mod decide;
-mod record;
 
-pub use decide::Final;
+pub use decide::{Facts, Final, decide};
 
 /// What a call knows of itself before it begins.
 #[derive(Clone, Debug)]
@@ -80,10 +80,17 @@ pub enum Input<'a> {
     },
     /// The body was read: to its end, or to what the action allowed.
     Body {
-        /// Its bytes, or their beginning.
+        /// Its bytes, or their beginning; what is left if parts were given before.
         bytes: &'a [u8],
-        /// Whether `bytes` is all of it.
+        /// Whether that is all of it.
         complete: bool,
+    },
+    /// The next part of a body that is too large to be given at once.
+    BodyPart(&'a [u8]),
+    /// The stream that was given on has ended.
+    StreamEnd {
+        /// Bytes that went through.
+        bytes: u64,
     },
     /// The attempt's request or body failed at the transport.
     Transport(TransportError<'a>),
@@ -127,13 +134,658 @@ pub enum Action {
     Reject,
 }
 
+/// What a call works with besides itself: the state it shares, randomness, and where its records go.
+#[derive(Debug)]
+pub struct World<'w> {
+    /// What outlives a call.
+    pub control: &'w mut Control,
+    /// Seeded by the host.
+    pub rng: &'w mut fastrand::Rng,
+    /// Packed records, in the order in which things ended.
+    pub outbox: &'w mut String,
+}
+
+/// How a call ended without an answer, or with a failed one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// What the failure is.
+    pub class: ErrorClass,
+    /// Why the call ended: a limit of ours, or the failure's own reason.
+    pub reason: Cow<'static, str>,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+    /// How long until trying again makes sense, if that is known.
+    pub retry_after: Option<Millis>,
+    /// When that is.
+    pub retry_at: Option<Instant>,
+}
+
+/// Bytes of a failed answer that are read before it is judged; a longer one is judged by its beginning.
+const ERROR_BODY_CAP: u64 = 1_048_576;
+/// Bytes of a body that is read in parts which are kept for the classifier.
+const KEPT_MAX: usize = 65_536;
+
 #[derive(Debug)]
 enum State {
-    Admitting,
+    Admitting { until: Instant },
     Head,
-    Body { status: u16, headers: String },
-    Stream { bytes: u64 },
-    Judging,
+    Body(Box<Reading>),
+    Stream,
+    Judging(Box<Judgement>),
     Backoff { until: Instant },
     Done,
+}
+
+/// A body that is being read.
+#[derive(Debug)]
+struct Reading {
+    status: u16,
+    headers: String,
+    walk: JsonWalk,
+    kept: Vec<u8>,
+    bytes: u64,
+}
+
+/// A failure between its classification and the decision.
+#[derive(Debug)]
+struct Judgement {
+    verdict: Classification,
+    /// Whether the driver holds an answer that it can give to the caller as it came.
+    answered: bool,
+}
+
+/// One logical request. See the module's documentation for its states and the driver's contract.
+#[derive(Debug)]
+pub struct Call {
+    id: CallId,
+    spec: CallSpec,
+    state: State,
+    attempts: u32,
+    attempt: Option<AttemptRecord>,
+    permit: Option<Permit>,
+    attempt_until: Instant,
+    first_byte_until: Instant,
+    queued_since: Instant,
+    queue: Millis,
+    backoff: Millis,
+    last_wait: Millis,
+    ending: Option<Ending>,
+    failed_attempts: String,
+    now: Instant,
+}
+
+impl Call {
+    /// A call that has not begun; give it [`Input::Start`].
+    #[must_use]
+    pub fn new(id: CallId, spec: CallSpec) -> Self {
+        let now = spec.started_at;
+        Self {
+            id,
+            attempts: spec.earlier_attempts,
+            spec,
+            state: State::Done,
+            attempt: None,
+            permit: None,
+            attempt_until: Instant::NEVER,
+            first_byte_until: Instant::NEVER,
+            queued_since: now,
+            queue: Millis::ZERO,
+            backoff: Millis::ZERO,
+            last_wait: Millis::ZERO,
+            ending: None,
+            failed_attempts: String::new(),
+            now,
+        }
+    }
+
+    /// Takes what happened and says what to do.
+    ///
+    /// `now` may stand still or go back; the call's own time never does. A timer that fires counts as proof that the
+    /// time it was armed for has come.
+    pub fn handle(&mut self, now: Instant, input: Input<'_>, world: &mut World<'_>) -> Action {
+        self.now = self.now.max(now);
+        match (input, &mut self.state) {
+            (Input::Start, State::Done) if self.ending.is_none() => self.start(world),
+            (Input::Cancelled, state) if !matches!(state, State::Done) => self.cancel(world),
+            (Input::Timer | Input::Woken, State::Admitting { .. }) => self.admit(world),
+            (Input::Timer, State::Backoff { until }) => {
+                self.now = self.now.max(*until);
+                self.queued_since = self.now;
+                self.admit(world)
+            }
+            (Input::Timer, State::Head | State::Body(_) | State::Stream) => self.timed_out(world),
+            (Input::Head { status, headers }, State::Head) => self.on_head(status, headers, world),
+            (Input::BodyPart(part), State::Body(reading)) => {
+                reading.take(part);
+                Action::Continue
+            }
+            (Input::Body { bytes, complete }, State::Body(reading)) => {
+                let mut reading = std::mem::replace(&mut **reading, Reading::new(0, String::new()));
+                reading.take_whole(bytes);
+                self.on_body(&reading, if reading.kept.is_empty() { bytes } else { &reading.kept }, complete, world)
+            }
+            (Input::StreamEnd { bytes }, State::Stream) => self.on_stream_end(bytes, world),
+            (Input::Transport(error), State::Head | State::Body(_) | State::Stream) => self.on_transport(error, world),
+            (Input::Judged(overruled), State::Judging(judgement)) => {
+                let answered = judgement.answered;
+                let verdict = overruled.cloned().unwrap_or_else(|| judgement.verdict.clone());
+                self.conclude(verdict, answered, world)
+            }
+            _ => Action::Continue,
+        }
+    }
+
+    /// When the timer of the last action has to fire. [`Instant::NEVER`] after a final action.
+    #[must_use]
+    pub fn wake(&self) -> Instant {
+        match &self.state {
+            State::Head => self.first_byte_until.min(self.attempt_until),
+            State::Body(_) | State::Stream => self.attempt_until,
+            State::Admitting { until } | State::Backoff { until } => *until,
+            State::Judging(_) | State::Done => Instant::NEVER,
+        }
+    }
+
+    /// How it ended, after [`Action::Return`], [`Action::Fail`] or [`Action::Reject`].
+    #[must_use]
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
+    }
+
+    /// What its records share.
+    #[must_use]
+    pub fn facts(&self) -> &CallFacts {
+        &self.spec.facts
+    }
+
+    /// The permit of the attempt under way.
+    #[must_use]
+    pub fn permit(&self) -> Option<&Permit> {
+        self.permit.as_ref()
+    }
+
+    /// Attempts made so far, over all joined retries.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// When its caller must have an answer.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.spec.deadline
+    }
+
+    /// The packed records of the attempts that failed, for the error that the caller gets.
+    #[must_use]
+    pub fn failed_attempts(&self) -> &str {
+        &self.failed_attempts
+    }
+
+    /// The verdict that waits for the user's hook, after [`Action::Judge`].
+    #[must_use]
+    pub fn verdict(&self) -> Option<&Classification> {
+        match &self.state {
+            State::Judging(judgement) => Some(&judgement.verdict),
+            _ => None,
+        }
+    }
+
+    /// Ends a call that its host abandoned without a word (a killed Worker request), as `lost`.
+    pub fn abandon(&mut self, now: Instant, world: &mut World<'_>) {
+        self.now = self.now.max(now);
+        if !matches!(self.state, State::Done) {
+            self.end_early(Status::Lost, ErrorClass::Unknown, "lost", world);
+        }
+    }
+
+    fn start(&mut self, world: &mut World<'_>) -> Action {
+        if self.spec.earlier_attempts == 0 {
+            world.control.on_first_attempt(&self.spec.facts.provider, self.now);
+        } else {
+            // The layer above retries: that is a retry like any other, and is paid for.
+            if self.attempts >= self.spec.policy.max_attempts {
+                return self.refuse(ErrorClass::Unknown, Final::AttemptsExhausted.reason(), None, world);
+            }
+            if !world.control.may_retry(&self.spec.facts.provider, RetryCost::Plain, self.now) {
+                return self.refuse(ErrorClass::Unknown, Final::RetryBudgetExhausted.reason(), None, world);
+            }
+        }
+        if self.now >= self.spec.deadline {
+            return self.refuse(ErrorClass::Timeout, Final::DeadlineExceeded.reason(), None, world);
+        }
+        self.admit(world)
+    }
+
+    fn admit(&mut self, world: &mut World<'_>) -> Action {
+        let facts = &self.spec.facts;
+        let ask = Ask {
+            call: self.id,
+            provider: &facts.provider,
+            model: &facts.model,
+            account: Some(""),
+            tenant: &facts.tenant,
+            priority: if self.spec.batch { Priority::Batch } else { Priority::Interactive },
+            est_tokens: facts
+                .input_token_estimate
+                .unwrap_or(0)
+                .saturating_add(facts.max_output_tokens.unwrap_or(0)),
+            deadline: self.spec.deadline,
+            min_attempt: if self.attempts == self.spec.earlier_attempts {
+                Millis::ZERO
+            } else {
+                self.spec.policy.min_attempt
+            },
+            avoid: &[],
+        };
+        match world.control.admit(&ask, self.now) {
+            Admission::Granted(permit) => {
+                self.permit = Some(permit);
+                self.send(world)
+            }
+            Admission::Wait { until, .. } => {
+                self.state = State::Admitting { until };
+                Action::Wait
+            }
+            Admission::Refused { class, reason, retry_after } => {
+                self.refuse(class, reason.name(), retry_after, world)
+            }
+        }
+    }
+
+    fn send(&mut self, world: &mut World<'_>) -> Action {
+        let policy = &self.spec.policy;
+        let queue = self.now.since(self.queued_since);
+        self.queue = self.queue.plus(queue);
+        self.attempts = self.attempts.saturating_add(1);
+        self.attempt_until = self.now.plus(policy.attempt).min(self.spec.deadline);
+        self.first_byte_until = if self.spec.stream || policy.first_byte_always {
+            self.now.plus(policy.first_byte)
+        } else {
+            Instant::NEVER
+        };
+        let facts = &self.spec.facts;
+        let mut bucket = facts.provider.clone();
+        if !facts.model.is_empty() {
+            bucket.push('/');
+            bucket.push_str(&facts.model);
+        }
+        self.attempt = Some(AttemptRecord {
+            attempt_id: ulid(self.now, world.rng),
+            attempt_no: self.attempts,
+            bucket,
+            client_timeout: self.now.until(self.attempt_until),
+            started_at: self.now,
+            finished_at: self.now,
+            queue,
+            ..AttemptRecord::default()
+        });
+        self.state = State::Head;
+        Action::Send
+    }
+
+    fn on_head(&mut self, status: u16, headers: Headers<'_>, world: &mut World<'_>) -> Action {
+        let provider = &self.spec.facts.provider;
+        if let Some(attempt) = &mut self.attempt {
+            attempt.http_status = Some(status);
+            attempt.first_byte = Some(self.now.since(attempt.started_at));
+            attempt.delivery = Delivery::Answered;
+            attempt.provider_request_id = providers::request_id(provider, headers, b"").map_or_else(String::new, |id| clean(&id));
+        }
+        let failed = status >= 400;
+        if !failed && (self.spec.stream || is_stream_type(headers.get("content-type"))) && status == 200 {
+            self.state = State::Stream;
+            return Action::DeliverStream;
+        }
+        if matches!(status, 101 | 204 | 205 | 304) {
+            self.state = State::Body(Box::new(Reading::new(status, headers.0.to_owned())));
+            return self.succeed(world);
+        }
+        self.state = State::Body(Box::new(Reading::new(status, headers.0.to_owned())));
+        Action::ReadBody { cap: if failed { ERROR_BODY_CAP.min(self.spec.policy.max_body) } else { self.spec.policy.max_body } }
+    }
+
+    fn on_body(&mut self, reading: &Reading, bytes: &[u8], complete: bool, world: &mut World<'_>) -> Action {
+        let headers = Headers(&reading.headers);
+        let signal = Signal {
+            provider: &self.spec.facts.provider,
+            protocol: self.spec.protocol,
+            url: "",
+            status: Some(reading.status),
+            headers,
+            body: bytes,
+            stream: false,
+            error: None,
+            custom: &self.spec.rules,
+            now: self.now,
+        };
+        let verdict = classify::classify(&signal);
+        if let Some(attempt) = &mut self.attempt {
+            attempt.bytes = reading.bytes;
+            if attempt.provider_request_id.is_empty() && verdict.is_some() {
+                attempt.provider_request_id =
+                    providers::request_id(signal.provider, headers, bytes).map_or_else(String::new, |id| clean(&id));
+            }
+        }
+        if let Some(verdict) = verdict {
+            return self.judge(verdict, true, world);
+        }
+        if complete && reading.is_cut_short(self.spec.protocol) {
+            if let Some(attempt) = &mut self.attempt {
+                attempt.delivery = Delivery::MaybeSent;
+            }
+            return self.judge(
+                ours(ErrorClass::StreamInterrupted, "body_cut_short", "body.cut_short", true),
+                false,
+                world,
+            );
+        }
+        if let Some(attempt) = &mut self.attempt
+            && complete
+            && reading.kept.is_empty()
+        {
+            let usage = usage::usage(self.spec.protocol, bytes);
+            attempt.input_tokens = usage.input;
+            attempt.output_tokens = usage.output;
+            attempt.cached_tokens = usage.cached;
+            attempt.reasoning_tokens = usage.reasoning;
+            attempt.served_model = usage::served_model(self.spec.protocol, bytes).map_or_else(String::new, |m| clean(&m));
+        }
+        self.succeed(world)
+    }
+
+    fn on_stream_end(&mut self, bytes: u64, world: &mut World<'_>) -> Action {
+        if let Some(attempt) = &mut self.attempt {
+            attempt.bytes = bytes;
+        }
+        self.succeed(world)
+    }
+
+    fn on_transport(&mut self, error: TransportError<'_>, world: &mut World<'_>) -> Action {
+        let after_head = !matches!(self.state, State::Head);
+        let signal = Signal {
+            provider: &self.spec.facts.provider,
+            protocol: self.spec.protocol,
+            url: "",
+            status: None,
+            headers: Headers::EMPTY,
+            body: b"",
+            stream: false,
+            error: Some(error),
+            custom: &self.spec.rules,
+            now: self.now,
+        };
+        let verdict = classify::classify(&signal)
+            .unwrap_or_else(|| ours(ErrorClass::ConnectionError, "connection_failed", "transport.unknown", true));
+        if let Some(attempt) = &mut self.attempt {
+            attempt.delivery = if after_head { Delivery::MaybeSent } else { classify::delivery(None, Some(error)) };
+        }
+        self.judge(verdict, false, world)
+    }
+
+    fn timed_out(&mut self, world: &mut World<'_>) -> Action {
+        let wake = self.wake();
+        self.now = self.now.max(wake);
+        let in_head = matches!(self.state, State::Head);
+        let (reason, rule) = if self.now >= self.spec.deadline {
+            ("deadline_exceeded", "timeout.deadline")
+        } else if in_head && self.first_byte_until <= self.now {
+            ("first_byte_timeout", "timeout.first_byte")
+        } else {
+            ("attempt_timeout", "timeout.attempt")
+        };
+        if let Some(attempt) = &mut self.attempt {
+            attempt.delivery = Delivery::MaybeSent;
+        }
+        self.judge(ours(ErrorClass::Timeout, reason, rule, true), false, world)
+    }
+
+    fn judge(&mut self, verdict: Classification, answered: bool, world: &mut World<'_>) -> Action {
+        if self.spec.judged_by_user {
+            self.state = State::Judging(Box::new(Judgement { verdict, answered }));
+            Action::Judge
+        } else {
+            self.conclude(verdict, answered, world)
+        }
+    }
+
+    /// Closes the attempt with its verdict and decides what follows.
+    fn conclude(&mut self, verdict: Classification, answered: bool, world: &mut World<'_>) -> Action {
+        let delivery = self.attempt.as_ref().map_or(Delivery::NotSent, |a| a.delivery);
+        self.settle(Some(&verdict), world);
+        let policy = &self.spec.policy;
+        let steps = self.attempts.saturating_sub(self.spec.earlier_attempts).max(1);
+        let mut backoff = policy.backoff().delay(steps, self.last_wait, world.rng);
+        if verdict.class == ErrorClass::Overloaded {
+            // Capacity comes back slowly, and every early return takes some of it away.
+            backoff = backoff.times(2).min(policy.cap);
+        }
+        let spread = spread(verdict.wait_hint, world.rng);
+        let facts = Facts {
+            verdict: &verdict,
+            delivery,
+            attempts: self.attempts,
+            replayable: self.spec.replayable,
+            now: self.now,
+            deadline: self.spec.deadline,
+        };
+        let mut decision = decide(&facts, policy, backoff, spread);
+        if decision.is_ok() {
+            let cost = if delivery == Delivery::MaybeSent { RetryCost::Ambiguous } else { RetryCost::Plain };
+            if !world.control.may_retry(&self.spec.facts.provider, cost, self.now) {
+                decision = Err(Final::RetryBudgetExhausted);
+            }
+        }
+        match decision {
+            Ok(wait) => {
+                self.last_wait = wait;
+                self.backoff = self.backoff.plus(wait);
+                self.close_attempt(&verdict, None, Decision::Retry, Some(wait), world);
+                self.state = State::Backoff { until: self.now.plus(wait) };
+                Action::Sleep
+            }
+            Err(why) => {
+                let reason = match why.reason() {
+                    "" => verdict.reason.clone(),
+                    ours => Cow::Borrowed(ours),
+                };
+                let done = if answered { Decision::Return } else { Decision::Fail };
+                self.close_attempt(&verdict, Some(&reason), done, None, world);
+                self.finish(
+                    Status::Failed,
+                    Some(Ending {
+                        class: verdict.class,
+                        reason,
+                        retryable: verdict.retryable,
+                        retry_after: verdict.wait_hint,
+                        retry_at: verdict.wait_hint.map(|hint| self.now.plus(hint)),
+                    }),
+                    world,
+                );
+                if answered { Action::Return } else { Action::Fail }
+            }
+        }
+    }
+
+    fn close_attempt(
+        &mut self,
+        verdict: &Classification,
+        reason: Option<&str>,
+        decision: Decision,
+        backoff: Option<Millis>,
+        world: &mut World<'_>,
+    ) {
+        let Some(mut attempt) = self.attempt.take() else { return };
+        attempt.finished_at = self.now;
+        attempt.status = if verdict.class == ErrorClass::Cancelled { Status::Cancelled } else { Status::Failed };
+        attempt.error_class = Some(verdict.class);
+        attempt.reason = clean(reason.unwrap_or(&verdict.reason));
+        attempt.rule = clean(&verdict.rule);
+        attempt.decision = decision;
+        attempt.retry_after = verdict.wait_hint;
+        attempt.backoff = backoff;
+        let from = world.outbox.len();
+        attempt.pack(&self.spec.facts, world.outbox);
+        self.failed_attempts.push_str(world.outbox.get(from..).unwrap_or(""));
+    }
+
+    fn succeed(&mut self, world: &mut World<'_>) -> Action {
+        self.settle(None, world);
+        let streamed = matches!(self.state, State::Stream);
+        if let Some(mut attempt) = self.attempt.take() {
+            attempt.finished_at = self.now;
+            attempt.status = Status::Succeeded;
+            attempt.decision = Decision::Return;
+            attempt.pack(&self.spec.facts, world.outbox);
+            self.finish_with(Status::Succeeded, None, attempt.input_tokens, attempt.output_tokens, world);
+        }
+        if streamed { Action::Continue } else { Action::Deliver }
+    }
+
+    fn cancel(&mut self, world: &mut World<'_>) -> Action {
+        self.end_early(Status::Cancelled, ErrorClass::Cancelled, "cancelled", world);
+        Action::Reject
+    }
+
+    /// Ends the call from whatever state it is in, for a reason that is nobody's failure.
+    fn end_early(&mut self, status: Status, class: ErrorClass, reason: &'static str, world: &mut World<'_>) {
+        if matches!(self.state, State::Admitting { .. }) {
+            world.control.leave(self.id, self.now);
+        }
+        let verdict = ours(class, reason, "caller.cancelled", false);
+        if self.attempt.is_some() {
+            self.settle(Some(&verdict), world);
+        }
+        if let Some(mut attempt) = self.attempt.take() {
+            attempt.finished_at = self.now;
+            attempt.status = status;
+            attempt.error_class = Some(class);
+            attempt.reason = reason.to_owned();
+            attempt.rule = if status == Status::Lost { String::new() } else { verdict.rule.to_string() };
+            attempt.decision = Decision::Fail;
+            attempt.delivery = attempt.delivery.max(Delivery::MaybeSent);
+            attempt.pack(&self.spec.facts, world.outbox);
+        }
+        let ending = Ending { class, reason: reason.into(), retryable: false, retry_after: None, retry_at: None };
+        self.finish(status, Some(ending), world);
+    }
+
+    /// Ends a call that was never sent, by our own refusal.
+    fn refuse(&mut self, class: ErrorClass, reason: &'static str, retry_after: Option<Millis>, world: &mut World<'_>) -> Action {
+        let ending = Ending {
+            class,
+            reason: reason.into(),
+            retryable: class.may_retry_same_target(),
+            retry_after,
+            retry_at: retry_after.map(|wait| self.now.plus(wait)),
+        };
+        self.finish(Status::Failed, Some(ending), world);
+        Action::Fail
+    }
+
+    fn finish(&mut self, status: Status, ending: Option<Ending>, world: &mut World<'_>) {
+        self.finish_with(status, ending, None, None, world);
+    }
+
+    fn finish_with(
+        &mut self,
+        status: Status,
+        ending: Option<Ending>,
+        input_tokens: Option<u64>,
+        output_tokens: Option<u64>,
+        world: &mut World<'_>,
+    ) {
+        self.state = State::Done;
+        let record = CallRecord {
+            status,
+            attempts: self.attempts,
+            started_at: self.spec.started_at,
+            finished_at: self.now,
+            error_class: ending.as_ref().map(|e| e.class),
+            reason: ending.as_ref().map_or_else(String::new, |e| clean(&e.reason)),
+            retry_at: ending.as_ref().and_then(|e| e.retry_at),
+            queue: self.queue,
+            backoff: self.backoff,
+            input_tokens,
+            output_tokens,
+            revision: self.spec.joined.saturating_add(1),
+        };
+        record.pack(&self.spec.facts, world.outbox);
+        self.ending = ending;
+    }
+
+    /// Gives the permit back with what became of the attempt.
+    fn settle(&mut self, verdict: Option<&Classification>, world: &mut World<'_>) {
+        let Some(permit) = self.permit.take() else { return };
+        let Some(attempt) = &self.attempt else { return };
+        let outcome = Outcome {
+            class: verdict.map(|v| v.class),
+            scope: verdict.map(|v| v.scope),
+            wait_hint: verdict.and_then(|v| v.wait_hint),
+            limits: &[],
+            used_tokens: attempt.input_tokens.map(|i| i.saturating_add(attempt.output_tokens.unwrap_or(0))),
+            first_token: attempt.first_token,
+            latency: self.now.since(attempt.started_at),
+            output_tokens: attempt.output_tokens,
+        };
+        world.control.settle(permit.id, &outcome, self.now);
+    }
+}
+
+impl Reading {
+    fn new(status: u16, headers: String) -> Self {
+        Self { status, headers, walk: JsonWalk::new(), kept: Vec::new(), bytes: 0 }
+    }
+
+    /// Takes a part of a body that is too large to cross at once; its beginning is kept for the classifier.
+    fn take(&mut self, part: &[u8]) {
+        self.take_whole(part);
+        let room = KEPT_MAX.saturating_sub(self.kept.len()).min(part.len());
+        self.kept.extend_from_slice(part.get(..room).unwrap_or(&[]));
+    }
+
+    fn take_whole(&mut self, bytes: &[u8]) {
+        self.bytes = self.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.walk.feed(bytes, |_| {});
+    }
+
+    /// Whether an answer that should be JSON stops before its end.
+    fn is_cut_short(&self, protocol: Protocol) -> bool {
+        if self.walk.is_whole() {
+            return false;
+        }
+        let says_json = Headers(&self.headers).get("content-type").is_some_and(|t| t.to_ascii_lowercase().contains("json"));
+        if self.walk.is_blank() {
+            return protocol != Protocol::Unknown;
+        }
+        says_json || (protocol != Protocol::Unknown && !self.walk.is_broken())
+    }
+}
+
+/// A verdict of our own, not read from an answer.
+fn ours(class: ErrorClass, reason: &'static str, rule: &'static str, retryable: bool) -> Classification {
+    Classification {
+        class,
+        retryable,
+        scope: if matches!(class, ErrorClass::Cancelled) { Scope::Request } else { Scope::Provider },
+        wait_hint: None,
+        reason: reason.into(),
+        rule: rule.into(),
+    }
+}
+
+/// A small positive time on top of a hint: up to a tenth of it, at least up to 50 ms and at most up to 2 s, so that a
+/// fleet which was told the same number does not come back in one instant.
+fn spread(hint: Option<Millis>, rng: &mut fastrand::Rng) -> Millis {
+    hint.map_or(Millis::ZERO, |hint| Millis(rng.u64(0..=(hint.0 / 10).clamp(50, 2_000))))
+}
+
+/// Whether a content type is one that is read piece by piece.
+fn is_stream_type(content_type: Option<&str>) -> bool {
+    content_type.is_some_and(|value| {
+        let essence = value.split(';').next().unwrap_or("").trim();
+        ["text/event-stream", "application/x-ndjson", "application/ndjson", "application/vnd.amazon.eventstream"]
+            .iter()
+            .any(|known| essence.eq_ignore_ascii_case(known))
+    })
 }

@@ -71,9 +71,10 @@ pub struct Classification {
 }
 
 /// Whether a provider can have worked on an attempt, and billed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Delivery {
     /// The request never left or was refused unread: refused connection, DNS, connect timeout, HTTP/2 refused stream.
+    #[default]
     NotSent,
     /// It went out and no usable answer came: reset or timeout after sending, 504, 524, a body cut short.
     MaybeSent,

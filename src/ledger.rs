@@ -15,11 +15,12 @@ pub const FIELD: char = '\u{1f}';
 pub const RECORD: char = '\u{1e}';
 
 /// How an attempt or a logical request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
     /// With an answer that is one.
     Succeeded,
     /// With an error.
+    #[default]
     Failed,
     /// The caller gave up; never a failure.
     Cancelled,
@@ -41,13 +42,14 @@ impl Status {
 }
 
 /// What was done after an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Decision {
     /// Sent again after a wait.
     Retry,
     /// Given to the caller: an answer, good or bad.
     Return,
     /// Ended in an error of our own.
+    #[default]
     Fail,
 }
 
@@ -87,7 +89,7 @@ pub struct CallFacts {
 }
 
 /// One HTTP request to a provider.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttemptRecord {
     /// ULID.
     pub attempt_id: String,

@@ -54,6 +54,9 @@ function explain(error: unknown): string {
     );
   }
   const message = String(error instanceof Error ? error.message : error);
+  if (typeof WebAssembly === "undefined") {
+    return "evenkeel: this host has no WebAssembly (a browser in Lockdown Mode, or a runtime started with --jitless).";
+  }
   if (/content security policy|unsafe-eval/i.test(message)) {
     return `evenkeel: this page's Content-Security-Policy forbids WebAssembly. Add 'wasm-unsafe-eval' to its script-src. (${message})`;
   }

@@ -117,7 +117,7 @@ async function stdFromSource() {
       CARGO_TARGET_DIR: join(ROOT, "target", "debian"),
     },
     cargoArgs: ["-Z", "build-std=std,panic_abort"],
-    mode: "no-install",
+    mode: "force", // wasm-pack would refuse: the target is not in the compiler's sysroot
   };
 }
 

@@ -5,16 +5,25 @@
 //! its lease's end), [`Control::take_woken`] and [`Control::take_notice`] drained after each of them, and
 //! [`Control::leave`] when a call that waits gives up. Spurious calls are harmless.
 
+mod breaker;
+mod concurrency;
+mod feasibility;
+mod hold;
 mod names;
 mod retry_budget;
 mod terms;
+mod vendor;
 
 use crate::time::Instant;
+pub use breaker::{Breaker, BreakerConfig, Change, Gate, Signal};
+pub use concurrency::ConcurrencyConfig;
+pub use feasibility::Feasibility;
 pub use retry_budget::{RetryBudget, RetryBudgetConfig, RetryBudgets, RetryCost};
 pub use terms::{
     Admission, Ask, BucketId, CallId, KeyId, LimitKind, LimitWindow, Outcome, Permit, PermitId, Priority, Reason,
     VendorLimit,
 };
+pub use vendor::{Known, Vendor};
 
 /// The state that all calls of a keel share.
 #[derive(Debug)]

@@ -45,8 +45,10 @@ pub struct Ask<'a> {
     pub tenant: &'a str,
     /// Interactive or batch.
     pub priority: Priority,
-    /// Input and `max_tokens` as the provider counts them; 0 if nothing is known.
-    pub est_tokens: u64,
+    /// Input tokens, estimated; 0 if nothing is known.
+    pub input_tokens: u64,
+    /// The most output tokens that the request allows (`max_tokens`); 0 if nothing is known. Providers reserve it.
+    pub output_tokens: u64,
     /// When the caller must have its answer. The permit's lease ends then at the latest.
     pub deadline: Instant,
     /// The least time that an attempt is worth starting with. A wait that leaves less is not begun.

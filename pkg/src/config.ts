@@ -1,0 +1,308 @@
+/** Checks the options of `createKeel` and turns them into the flat values that the core takes. */
+import { KeelConfigError } from "./errors.js";
+import type { CallContext, Clock, KeelOptions, ProviderOptions, RetryOptions, StreamOptions, TimeoutOptions } from "./types.js";
+
+/** The limits that cross to the core, in the order in which `policy` in `src/host/mod.rs` reads them. */
+export const POLICY_FIELDS = [
+  "retry.maxAttempts",
+  "retry.baseMs",
+  "retry.capMs",
+  "retry.maxWaitMs",
+  "retry.jitter",
+  "retry.ambiguous",
+  "timeouts.totalMs",
+  "timeouts.attemptMs",
+  "timeouts.firstByteMs",
+  "timeouts.firstTokenMs",
+  "timeouts.chunkGapMs",
+  "timeouts.contentGapMs",
+  "timeouts.minAttemptMs",
+  "stream.commitOn",
+  "stream.maxHeldBytes",
+  "body.maxBufferedBytes",
+  "preset",
+] as const;
+
+const PROTOCOLS = [
+  "openai.chat",
+  "openai.responses",
+  "openai.completions",
+  "openai.embeddings",
+  "openai.images",
+  "anthropic.messages",
+  "gemini.generate",
+  "gemini.interactions",
+  "bedrock.converse",
+  "bedrock.converse-stream",
+  "bedrock.invoke",
+  "bedrock.invoke-stream",
+  "mistral.chat",
+  "cohere.chat",
+  "ollama.chat",
+  "workers-ai.run",
+  "huggingface.inference",
+  "tgi.generate",
+  "unknown",
+] as const;
+
+const JITTERS = ["full", "equal", "decorrelated", "none"] as const;
+const COMMITS = ["head", "first-event", "first-content", "end"] as const;
+const PRESETS = ["standard", "interactive", "background"] as const;
+const MAX_MS = 2_147_483_647;
+const MAX_BYTES = 1_073_741_824;
+
+type Check = (value: unknown, path: string) => void;
+
+function number(min: number, max: number, what = "a number"): Check {
+  return (value, path) => {
+    if (typeof value !== "number" || !(value >= min && value <= max)) {
+      throw new KeelConfigError(path, value, `${what} from ${min} to ${max}`);
+    }
+  };
+}
+
+function whole(min: number, max: number): Check {
+  const range = number(min, max, "a whole number");
+  return (value, path) => {
+    range(value, path);
+    if (!Number.isInteger(value)) throw new KeelConfigError(path, value, `a whole number from ${min} to ${max}`);
+  };
+}
+
+const ms = (min: number, max = MAX_MS): Check => number(min, max, "milliseconds");
+
+function oneOf(values: readonly string[]): Check {
+  const expected = `one of ${values.map((v) => JSON.stringify(v)).join(", ")}`;
+  return (value, path) => {
+    if (typeof value !== "string" || !values.includes(value)) throw new KeelConfigError(path, value, expected);
+  };
+}
+
+const func: Check = (value, path) => {
+  if (typeof value !== "function") throw new KeelConfigError(path, value, "a function");
+};
+
+function string(max: number): Check {
+  return (value, path) => {
+    if (typeof value !== "string" || value.length === 0 || value.length > max) {
+      throw new KeelConfigError(path, value, `a string of 1 to ${max} characters`);
+    }
+  };
+}
+
+function object(members: Record<string, Check>): Check {
+  return (value, path) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      throw new KeelConfigError(path, value, "an object");
+    }
+    for (const [name, member] of Object.entries(value)) {
+      const at = path === "" ? name : `${path}.${name}`;
+      const check = Object.hasOwn(members, name) ? members[name] : undefined;
+      if (check === undefined) {
+        throw new KeelConfigError(at, member, `no such member; known are ${Object.keys(members).join(", ")}`);
+      }
+      if (member !== undefined) check(member, at);
+    }
+  };
+}
+
+const orFalse =
+  (check: Check): Check =>
+  (value, path) => {
+    if (value !== false) check(value, path);
+  };
+
+const sink: Check = (value, path) => {
+  const sinks: unknown[] = Array.isArray(value) ? value : [value];
+  sinks.forEach((one, at) => {
+    const isObject = typeof one === "object" && one !== null;
+    if (typeof one !== "function" && !(isObject && typeof (one as { write?: unknown }).write === "function")) {
+      throw new KeelConfigError(Array.isArray(value) ? `${path}[${at}]` : path, one, "a function, or an object with a function `write`");
+    }
+  });
+};
+
+const RETRY: Record<string, Check> = {
+  maxAttempts: whole(1, 20),
+  baseMs: ms(0, 3_600_000),
+  capMs: ms(0, 3_600_000),
+  maxWaitMs: ms(0),
+  jitter: oneOf(JITTERS),
+  ambiguous: oneOf(["allow", "never"]),
+};
+
+const TIMEOUTS = object({
+  totalMs: ms(1),
+  attemptMs: ms(1),
+  connectMs: ms(1),
+  firstByteMs: ms(1),
+  firstTokenMs: ms(1),
+  chunkGapMs: ms(1),
+  contentGapMs: ms(1),
+  minAttemptMs: ms(0),
+});
+
+const match: Check = (value, path) => {
+  if (!Array.isArray(value) || value.length === 0) throw new KeelConfigError(path, value, "an array of hosts or URL prefixes");
+  value.forEach((one: unknown, at) => {
+    const pattern = typeof one === "object" && one !== null && typeof (one as { hostname?: unknown }).hostname === "string";
+    if (!pattern && (typeof one !== "string" || one.length === 0 || one.length > 512)) {
+      throw new KeelConfigError(`${path}[${at}]`, one, "a host, a URL prefix or a URLPattern");
+    }
+  });
+};
+
+const array: Check = (value, path) => {
+  if (!Array.isArray(value)) throw new KeelConfigError(path, value, "an array");
+};
+
+const PROVIDER = object({
+  match,
+  protocol: oneOf(PROTOCOLS),
+  rules: array,
+  retry: object(RETRY),
+  timeouts: TIMEOUTS,
+});
+
+const providers: Check = (value, path) => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new KeelConfigError(path, value, "an object by provider name");
+  for (const [name, provider] of Object.entries(value)) {
+    if (name.length === 0 || name.length > 128) throw new KeelConfigError(`${path}.${name.slice(0, 40)}`, name, "a name of 1 to 128 characters");
+    PROVIDER(provider, `${path}.${name}`);
+  }
+};
+
+const OPTIONS = object({
+  preset: oneOf(PRESETS),
+  ledger: sink,
+  timeouts: TIMEOUTS,
+  retry: object({
+    ...RETRY,
+    budget: orFalse(object({ ratio: number(0, 10), minPerSecond: number(0, 1_000) })),
+  }),
+  providers,
+  stream: object({ commitOn: oneOf(COMMITS), maxHeldBytes: whole(1_024, MAX_BYTES) }),
+  body: object({ maxBufferedBytes: whole(1_024, MAX_BYTES) }),
+  transportFailure: oneOf(["auto", "throw", "response"]),
+  onCoreFailure: oneOf(["pass-through", "fail"]),
+  classify: func,
+  estimateTokens: func,
+  hashKey: string(4_096),
+  fetch: func,
+  clock: object({ now: func, setTimeout: func, clearTimeout: func }),
+  seed: whole(0, Number.MAX_SAFE_INTEGER),
+});
+
+const signal: Check = (value, path) => {
+  if (typeof (value as AbortSignal | null)?.aborted !== "boolean") throw new KeelConfigError(path, value, "an AbortSignal");
+};
+
+const CONTEXT = object({
+  tenant: string(1_048_576),
+  operation: string(1_024),
+  priority: oneOf(["interactive", "batch"]),
+  deadlineMs: ms(0),
+  logicalRequestId: string(128),
+  idempotencyKey: string(255),
+  signal,
+});
+
+/** Checks a context; throws {@link KeelConfigError}. */
+export function checkContext(context: CallContext): CallContext {
+  CONTEXT(context, "");
+  return context;
+}
+
+/** What the core is made with. */
+export interface CoreConfig {
+  readonly limits: Float64Array;
+  /** Negative: no budget. */
+  readonly budgetRatio: number;
+  readonly budgetPerSecond: number;
+  readonly hashKey: string;
+  readonly providers: readonly ProviderConfig[];
+}
+
+/** A provider as the core takes it. */
+export interface ProviderConfig {
+  readonly name: string;
+  readonly match: string;
+  readonly protocol: string;
+  readonly rules: string;
+  readonly limits: Float64Array;
+}
+
+/** The host's own clock and timers, looked up at each use: fake timers that a test installs later are then obeyed. */
+export const HOST_CLOCK: Clock = {
+  now: () => Date.now(),
+  setTimeout: (callback, delay) => setTimeout(callback, delay),
+  clearTimeout: (handle) => {
+    clearTimeout(handle as number);
+  },
+};
+
+function index(values: readonly string[], value: string | undefined): number {
+  return value === undefined ? Number.NaN : values.indexOf(value);
+}
+
+function limits(retry: RetryOptions, timeouts: TimeoutOptions, stream: StreamOptions, maxBody?: number, preset?: string): Float64Array {
+  // A base above the default cap means that the cap has to follow; one that contradicts the user's own cap is an error.
+  const cap = retry.capMs ?? (retry.baseMs !== undefined && retry.baseMs > 4_000 ? retry.baseMs : undefined);
+  return Float64Array.of(
+    retry.maxAttempts ?? Number.NaN,
+    retry.baseMs ?? Number.NaN,
+    cap ?? Number.NaN,
+    retry.maxWaitMs ?? Number.NaN,
+    index(JITTERS, retry.jitter),
+    retry.ambiguous === undefined ? Number.NaN : Number(retry.ambiguous === "allow"),
+    timeouts.totalMs ?? Number.NaN,
+    timeouts.attemptMs ?? Number.NaN,
+    timeouts.firstByteMs ?? Number.NaN,
+    timeouts.firstTokenMs ?? Number.NaN,
+    timeouts.chunkGapMs ?? Number.NaN,
+    timeouts.contentGapMs ?? Number.NaN,
+    timeouts.minAttemptMs ?? Number.NaN,
+    index(COMMITS, stream.commitOn),
+    stream.maxHeldBytes ?? Number.NaN,
+    maxBody ?? Number.NaN,
+    index(PRESETS, preset),
+  );
+}
+
+function checkBackoff(retry: RetryOptions | undefined, path: string): void {
+  if (retry?.capMs !== undefined && retry.baseMs !== undefined && retry.capMs < retry.baseMs) {
+    throw new KeelConfigError(`${path}.capMs`, retry.capMs, `at least ${path}.baseMs (${retry.baseMs})`);
+  }
+}
+
+function provider(name: string, options: ProviderOptions): ProviderConfig {
+  const patterns = (options.match ?? []).map((one) => {
+    if (typeof one === "string") return one.includes("://") ? one : one.toLowerCase();
+    return one.port === "" || one.port === "*" ? one.hostname.toLowerCase() : `${one.hostname.toLowerCase()}:${one.port}`;
+  });
+  const own = options.retry !== undefined || options.timeouts !== undefined;
+  return {
+    name,
+    match: patterns.join("\u001f"),
+    protocol: options.protocol ?? "",
+    rules: options.rules === undefined ? "" : JSON.stringify(options.rules),
+    limits: own ? limits(options.retry ?? {}, options.timeouts ?? {}, {}) : new Float64Array(),
+  };
+}
+
+/** Checks options and flattens them; throws {@link KeelConfigError} with path, what it got and what it should be. */
+export function readOptions(options: KeelOptions): CoreConfig {
+  OPTIONS(options, "");
+  const retry = options.retry ?? {};
+  checkBackoff(retry, "retry");
+  const entries = Object.entries(options.providers ?? {});
+  for (const [name, own] of entries) checkBackoff(own.retry, `providers.${name}.retry`);
+  const budget = retry.budget ?? {};
+  return {
+    limits: limits(retry, options.timeouts ?? {}, options.stream ?? {}, options.body?.maxBufferedBytes, options.preset),
+    budgetRatio: budget === false ? -1 : (budget.ratio ?? 0.2),
+    budgetPerSecond: budget === false ? 0 : (budget.minPerSecond ?? 1),
+    hashKey: options.hashKey ?? "",
+    providers: entries.map(([name, own]) => provider(name, own)),
+  };
+}

@@ -1,0 +1,553 @@
+/**
+ * Drives one call: does what the core says over the host's `fetch`, `AbortSignal`, timers and clock, and says what
+ * happened. All promises are the call's own and are awaited in the caller's async context, so nothing of one request is
+ * ever woken, polled or cleaned up by another.
+ */
+import type { Core } from "./core.js";
+import { ACTION, type CoreHandle, DO, RECORDS } from "./core-handle.js";
+import { KeelError } from "./errors.js";
+import { unpack } from "./records.js";
+import { concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
+import { packHeaders, rewrap, synthesize } from "./response.js";
+import type { Sinks } from "./sinks.js";
+import { packError } from "./transport.js";
+import type { AttemptRecord, CallContext, Classification, Clock, ErrorClass, KeelOptions, Protocol, Scope } from "./types.js";
+
+const FIELD = "\u001f";
+/** Longest delay a host timer takes; a longer one would fire at once. */
+const MAX_DELAY = 2_147_483_647;
+/** Bytes of a body that cross to the core in one piece. */
+const WHOLE_BODY = 4_194_304;
+/** Bytes of a part of a larger one. */
+const BODY_PART = 65_536;
+/** Characters of a request body that cross as a string. */
+const TEXT_BODY = 262_144;
+
+/** What all calls of a keel share. */
+export interface Shared {
+  readonly handle: CoreHandle;
+  readonly sinks: Sinks;
+  readonly clock: Clock;
+  readonly options: KeelOptions;
+  readonly maxBody: number;
+  fetch(): typeof fetch;
+  /** Called when the core has trapped and was replaced. */
+  coreFailed(error: unknown): void;
+}
+
+type Interrupt = "timer" | "cancelled";
+
+/** What was read of an answer. */
+interface Read {
+  readonly bytes: Uint8Array;
+  /** The rest, where the answer is longer than what may be kept. */
+  readonly rest: AsyncIterator<Uint8Array, void, undefined> | null;
+}
+
+/** Runs one call from its first attempt to its end. */
+export async function drive(
+  shared: Shared,
+  input: RequestInfo | URL,
+  init: RequestInit | undefined,
+  context: CallContext,
+): Promise<Response> {
+  const made = outgoing(input, init, shared.maxBody);
+  const request = made instanceof Promise ? await made : made;
+  const call = new Drive(shared, request, context);
+  try {
+    return await call.run();
+  } catch (error) {
+    throw call.explain(error);
+  } finally {
+    call.release();
+  }
+}
+
+class Drive {
+  readonly #shared: Shared;
+  readonly #request: Outgoing;
+  readonly #context: CallContext;
+  readonly #core: Core;
+  readonly #signals: AbortSignal[] = [];
+  #id = 0;
+  #timer: unknown;
+  #timerDue = Number.POSITIVE_INFINITY;
+  #interrupt: ((why: Interrupt) => void) | undefined;
+  #aborted: AbortSignal | undefined;
+  #attempt: AbortController | undefined;
+  #response: Response | undefined;
+  #read: Read | undefined;
+  #cause: unknown;
+  #streaming = false;
+
+  constructor(shared: Shared, request: Outgoing, context: CallContext) {
+    this.#shared = shared;
+    this.#request = request;
+    this.#context = context;
+    this.#core = shared.handle.get();
+    for (const signal of [request.signal, context.signal]) {
+      if (signal === null || signal === undefined) continue;
+      this.#signals.push(signal);
+      if (signal.aborted) this.#aborted ??= signal;
+      else signal.addEventListener("abort", this.#onAbort);
+    }
+  }
+
+  async run(): Promise<Response> {
+    const core = this.#core;
+    let code = this.#begin();
+    for (;;) {
+      this.#records(code);
+      if (this.#aborted !== undefined && (code & ACTION) < DO.DELIVER) {
+        this.#stop(this.#aborted.reason);
+        code = core.cancelled(this.#id, this.#now());
+        continue;
+      }
+      switch (code & ACTION) {
+        case DO.SEND:
+          code = await this.#send();
+          break;
+        case DO.READ_BODY:
+          code = await this.#body();
+          break;
+        case DO.SLEEP:
+        case DO.WAIT:
+          this.#stop(undefined);
+          code = await this.#pause();
+          break;
+        case DO.JUDGE:
+          code = this.#judge();
+          break;
+        case DO.DELIVER:
+          return this.#answer();
+        case DO.DELIVER_STREAM:
+          return this.#stream();
+        case DO.RETURN:
+          return this.#failedAnswer();
+        case DO.FAIL:
+          return this.#fail();
+        case DO.REJECT:
+          core.ending(this.#id);
+          throw this.#aborted?.reason;
+        default:
+          throw new Error(`evenkeel: the core answered ${code} where an action was due`);
+      }
+    }
+  }
+
+  /** Listeners and timers are gone when a call ends; those of a stream when the stream does. */
+  release(): void {
+    if (this.#streaming) return;
+    this.#disarm();
+    for (const signal of this.#signals) signal.removeEventListener("abort", this.#onAbort);
+    this.#interrupt = undefined;
+  }
+
+  /** What the caller gets for something that was thrown inside: a dead core is explained, all else is as it is. */
+  explain(error: unknown): unknown {
+    if (!this.#shared.handle.recover(error)) return error;
+    this.#stop(error);
+    this.#shared.coreFailed(error);
+    return new KeelError({
+      class: "unknown",
+      reason: "core_failed",
+      retryable: true,
+      retryAfterMs: null,
+      retryAt: null,
+      logicalRequestId: "",
+      attempts: [],
+      cause: error,
+    });
+  }
+
+  readonly #onAbort = (event: Event): void => {
+    this.#aborted ??= event.target as AbortSignal;
+    this.#interrupt?.("cancelled");
+  };
+
+  readonly #onTimer = (): void => {
+    this.#timer = undefined;
+    this.#timerDue = Number.POSITIVE_INFINITY;
+    this.#interrupt?.("timer");
+  };
+
+  #now(): number {
+    return this.#shared.clock.now();
+  }
+
+  #begin(): number {
+    const { options } = this.#shared;
+    const { tenant, operation, logicalRequestId, priority, deadlineMs } = this.#context;
+    const { url, method, body, replayable } = this.#request;
+    const core = this.#core;
+    const text = typeof body === "string" && body.length <= TEXT_BODY ? body : "";
+    if (body !== null && text === "" && body.length > 0) this.#giveBody(body);
+    const layer = this.#layerAbove();
+    const hook = options.classify !== undefined;
+    const answer = core.begin(
+      this.#now(),
+      url,
+      `${strip(tenant)}${FIELD}${strip(operation)}${FIELD}${strip(logicalRequestId)}${FIELD}${method}`,
+      text,
+      (priority === "batch" ? 1 : 0) | (replayable ? 2 : 0) | (layer.retry === undefined ? 0 : 4) | (hook ? 8 : 0),
+      layer.retry ?? 0,
+      layer.timeoutMs,
+      deadlineMs ?? -1,
+      this.#tokens(body),
+    );
+    this.#id = answer >>> 6;
+    return answer & 63;
+  }
+
+  #giveBody(body: string | Uint8Array): void {
+    const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+    for (let at = 0; at < bytes.byteLength; at += BODY_PART) {
+      this.#core.requestBody(bytes.subarray(at, at + BODY_PART));
+    }
+  }
+
+  #tokens(body: string | Uint8Array | null): number {
+    const { estimateTokens } = this.#shared.options;
+    if (estimateTokens === undefined || body === null || body.length > WHOLE_BODY) return -1;
+    try {
+      const tokens = estimateTokens(textOf(body));
+      return Number.isFinite(tokens) && tokens >= 0 ? Math.ceil(tokens) : -1;
+    } catch {
+      return -1;
+    }
+  }
+
+  /** Whether an SDK above retries by itself, on which retry it is, and the time that it gives this one. */
+  #layerAbove(): { retry: number | undefined; timeoutMs: number } {
+    const request = this.#request;
+    const stainless = request.header("x-stainless-retry-count");
+    if (stainless !== null) {
+      const seconds = Number(request.header("x-stainless-timeout") ?? 0);
+      return { retry: wholeOf(stainless), timeoutMs: seconds > 0 && seconds < 1e7 ? seconds * 1_000 : -1 };
+    }
+    const aws = /attempt=(\d{1,4})/.exec(request.header("amz-sdk-request") ?? "");
+    return { retry: aws === null ? undefined : Math.max(0, Number(aws[1]) - 1), timeoutMs: -1 };
+  }
+
+  async #send(): Promise<number> {
+    const core = this.#core;
+    this.#arm(core.wakeIn);
+    const attempt = new AbortController();
+    this.#attempt = attempt;
+    this.#response = undefined;
+    this.#read = undefined;
+    const key = this.#context.idempotencyKey;
+    let outcome: Response | Interrupt;
+    try {
+      outcome = await this.#race(
+        this.#request.send(this.#shared.fetch(), attempt.signal, key === undefined ? null : ["idempotency-key", key]),
+      );
+      while (outcome === "timer") {
+        const code = core.timer(this.#id, this.#now());
+        if ((code & ACTION) !== DO.CONTINUE) return code;
+        this.#arm(core.wakeIn);
+        outcome = await this.#race(undefined);
+      }
+    } catch (error) {
+      if (this.#aborted !== undefined) return DO.CONTINUE;
+      this.#cause = error;
+      return core.transport(this.#id, this.#now(), packError(error));
+    }
+    if (outcome === "cancelled") return DO.CONTINUE;
+    this.#response = outcome;
+    if (outcome.type === "error") return core.transport(this.#id, this.#now(), packError(new TypeError("network error")));
+    // An opaque answer (status 0), an upgrade, or something that is not a Response can't be looked into: it is passed on.
+    const unreadable = outcome.status < 200 || typeof outcome.headers?.has !== "function";
+    const code = core.head(this.#id, this.#now(), unreadable ? 204 : outcome.status, unreadable ? "" : packHeaders(outcome.headers));
+    return code;
+  }
+
+  async #body(): Promise<number> {
+    const core = this.#core;
+    const cap = core.readCap;
+    this.#arm(core.wakeIn);
+    let outcome: Read | Interrupt;
+    try {
+      outcome = await this.#race(readBody(this.#response as Response, cap));
+      while (outcome === "timer") {
+        const code = core.timer(this.#id, this.#now());
+        if ((code & ACTION) !== DO.CONTINUE) return code;
+        this.#arm(core.wakeIn);
+        outcome = await this.#race(undefined);
+      }
+    } catch (error) {
+      if (this.#aborted !== undefined) return DO.CONTINUE;
+      this.#cause = error;
+      return core.transport(this.#id, this.#now(), packError(error));
+    }
+    if (outcome === "cancelled") return DO.CONTINUE;
+    this.#read = outcome;
+    const { bytes, rest } = outcome;
+    if (bytes.byteLength <= WHOLE_BODY) return core.body(this.#id, this.#now(), bytes, rest === null);
+    for (let at = 0; at < bytes.byteLength; at += BODY_PART) {
+      core.bodyPart(this.#id, this.#now(), bytes.subarray(at, at + BODY_PART));
+    }
+    return core.body(this.#id, this.#now(), new Uint8Array(0), rest === null);
+  }
+
+  async #pause(): Promise<number> {
+    const core = this.#core;
+    for (;;) {
+      this.#arm(core.wakeIn);
+      const why = await this.#race<never>(undefined);
+      if (why === "cancelled") return DO.CONTINUE;
+      const code = core.timer(this.#id, this.#now());
+      if ((code & ACTION) !== DO.CONTINUE && (code & ACTION) !== DO.WAIT) return code;
+      this.#records(code);
+    }
+  }
+
+  #judge(): number {
+    const core = this.#core;
+    const [errorClass, retryable, scope, hint, reason, rule] = core.verdict(this.#id).split(FIELD);
+    const builtIn: Classification = {
+      class: errorClass as ErrorClass,
+      retryable: retryable === "1",
+      scope: scope as Scope,
+      waitHintMs: hint ? Number(hint) : null,
+      reason: reason ?? "",
+      rule: rule ?? "",
+    };
+    const verdict = this.#askUser(builtIn);
+    if (verdict === undefined) return core.judged(this.#id, this.#now(), "", false, -1);
+    const packed = `${verdict.class}${FIELD}${verdict.scope}${FIELD}${strip(verdict.reason)}`;
+    return core.judged(this.#id, this.#now(), packed, verdict.retryable === true, verdict.waitHintMs ?? -1);
+  }
+
+  #askUser(builtIn: Classification): Classification | undefined {
+    const response = this.#response;
+    const body = this.#read === undefined ? "" : textOf(this.#read.bytes.subarray(0, BODY_PART));
+    try {
+      return this.#shared.options.classify?.(
+        {
+          provider: new URL(this.#request.url).host,
+          model: null,
+          status: response?.status ?? null,
+          headers: new Headers(response?.headers),
+          body,
+          error: response === undefined ? this.#cause : undefined,
+        },
+        builtIn,
+      );
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The good answer: as it came, around the body that was read. */
+  #answer(): Response {
+    const response = this.#response as Response;
+    const read = this.#read;
+    return read === undefined ? response : rewrap(response, bodyOf(read));
+  }
+
+  /** The last upstream answer as it came, plus what happened. */
+  #failedAnswer(): Response {
+    const ending = this.#ending();
+    const response = this.#response as Response;
+    const read = this.#read as Read;
+    return rewrap(response, bodyOf(read), {
+      "x-should-retry": "false",
+      "x-evenkeel-logical-request-id": ending.logicalRequestId,
+      "x-evenkeel-attempts": String(ending.attemptCount),
+      "x-evenkeel-class": ending.class,
+      "x-evenkeel-reason": ending.reason,
+    });
+  }
+
+  #fail(): Response {
+    this.#stop(undefined);
+    const ending = this.#ending();
+    const error = new KeelError(ending);
+    const mode = this.#shared.options.transportFailure ?? "auto";
+    const obeyed = mode === "response" || (mode === "auto" && this.#request.header("x-stainless-lang") !== null);
+    if (!obeyed) throw error;
+    return synthesize({
+      protocol: ending.protocol,
+      errorClass: ending.class,
+      reason: ending.reason,
+      message: error.message,
+      retryAfterMs: ending.retryAfterMs,
+      logicalRequestId: ending.logicalRequestId,
+      attempts: ending.attemptCount,
+    });
+  }
+
+  #ending() {
+    const packed = this.#core.ending(this.#id);
+    const end = packed.indexOf("\u001e");
+    const fields = packed.slice(0, end).split(FIELD);
+    const attempts: AttemptRecord[] = [];
+    unpack(packed.slice(end + 1), (record) => {
+      if (record.type === "attempt") attempts.push(record);
+    });
+    return {
+      class: fields[0] as ErrorClass,
+      reason: fields[1] ?? "",
+      retryable: fields[2] === "1",
+      retryAfterMs: fields[3] ? Number(fields[3]) : null,
+      retryAt: fields[4] ? new Date(Number(fields[4])) : null,
+      attemptCount: Number(fields[5]),
+      logicalRequestId: fields[6] ?? "",
+      protocol: fields[8] as Protocol,
+      attempts,
+      cause: this.#cause,
+    };
+  }
+
+  /** Passes a streamed answer on and tells the core how it ended. */
+  #stream(): Response {
+    const response = this.#response as Response;
+    if (response.body === null) {
+      this.#records(this.#core.streamEnd(this.#id, this.#now(), 0));
+      return response;
+    }
+    this.#streaming = true;
+    const reader = response.body.getReader();
+    let bytes = 0;
+    const end = (code: number): void => {
+      this.#records(code);
+      this.#core.ending(this.#id);
+      this.#streaming = false;
+      this.release();
+    };
+    const stream = new ReadableStream<Uint8Array<ArrayBuffer>>(
+      {
+        pull: async (controller) => {
+          try {
+            this.#arm(this.#core.wakeIn);
+            const next = await this.#race(reader.read());
+            if (next === "cancelled" || next === "timer") {
+              const reason = next === "cancelled" ? this.#aborted?.reason : undefined;
+              const code = next === "cancelled" ? this.#core.cancelled(this.#id, this.#now()) : this.#core.timer(this.#id, this.#now());
+              if ((code & ACTION) === DO.CONTINUE) return;
+              this.#stop(reason);
+              end(code);
+              controller.error(reason ?? new Error("evenkeel: the stream took longer than its attempt may"));
+            } else if (next.done) {
+              end(this.#core.streamEnd(this.#id, this.#now(), bytes));
+              controller.close();
+            } else {
+              bytes += next.value.byteLength;
+              controller.enqueue(next.value as Uint8Array<ArrayBuffer>);
+            }
+          } catch (error) {
+            end(this.#core.transport(this.#id, this.#now(), packError(error)));
+            controller.error(error);
+          }
+        },
+        cancel: async (reason) => {
+          end(this.#core.cancelled(this.#id, this.#now()));
+          this.#attempt?.abort(reason);
+          await reader.cancel(reason);
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    return rewrap(response, stream);
+  }
+
+  #records(code: number): void {
+    if ((code & RECORDS) !== 0) this.#shared.sinks.emitPacked(this.#core.takeRecords());
+  }
+
+  /** Ends what the attempt is doing, whether the host's fetch listens to its signal or not. */
+  #stop(reason: unknown): void {
+    const attempt = this.#attempt;
+    if (attempt === undefined) return;
+    this.#attempt = undefined;
+    attempt.abort(reason);
+    const response = this.#response;
+    if (response?.body && !response.body.locked) response.body.cancel(reason).catch(ignore);
+    this.#read?.rest?.return?.().catch(ignore);
+  }
+
+  /** One timer a call: it is moved only if it has to fire earlier, and asks the core when it fires. */
+  #arm(ms: number): void {
+    const clock = this.#shared.clock;
+    const due = clock.now() + ms;
+    if (due >= this.#timerDue && this.#timer !== undefined) return;
+    this.#disarm();
+    if (ms === Number.POSITIVE_INFINITY) return;
+    this.#timerDue = due;
+    this.#timer = clock.setTimeout(this.#onTimer, Math.min(ms, MAX_DELAY));
+  }
+
+  #disarm(): void {
+    if (this.#timer === undefined) return;
+    this.#shared.clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#timerDue = Number.POSITIVE_INFINITY;
+  }
+
+  #racing: Promise<unknown> | undefined;
+
+  /** Waits for a promise, the timer or the caller's signal; without a promise, for the one that was waited for last. */
+  #race<T>(promise: Promise<T> | undefined): Promise<T | Interrupt> {
+    if (promise !== undefined) this.#racing = promise;
+    const racing = this.#racing as Promise<T> | undefined;
+    return new Promise((resolve, reject) => {
+      this.#interrupt = resolve;
+      racing?.then(resolve, reject);
+      if (this.#aborted !== undefined) resolve("cancelled");
+    });
+  }
+}
+
+/** Reads a body to its end, or to `cap` bytes. */
+async function readBody(response: Response, cap: number): Promise<Read> {
+  const body = response.body;
+  if (body === null || body === undefined) {
+    // Some test doubles have no stream; what they have is read as a whole.
+    const bytes = typeof response.arrayBuffer === "function" && body === undefined ? new Uint8Array(await response.arrayBuffer()) : new Uint8Array(0);
+    return { bytes, rest: null };
+  }
+  const reader = body.getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return { bytes: concat(chunks, size), rest: null };
+    chunks.push(value);
+    size += value.byteLength;
+    if (size > cap) {
+      return {
+        bytes: concat(chunks, size),
+        rest: {
+          next: async () => {
+            const more = await reader.read();
+            return more.done ? { done: true, value: undefined } : { done: false, value: more.value };
+          },
+          return: async () => {
+            await reader.cancel();
+            return { done: true, value: undefined };
+          },
+        },
+      };
+    }
+  }
+}
+
+function bodyOf(read: Read): BodyInit {
+  const bytes = read.bytes as Uint8Array<ArrayBuffer>;
+  return read.rest === null ? bytes : replay([bytes], read.rest);
+}
+
+/** A name as it may cross, packed with others. */
+function strip(text: string | undefined): string {
+  if (text === undefined) return "";
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
+  return text.slice(0, 512).replace(/[\u0000-\u001f]/g, " ");
+}
+
+function wholeOf(text: string): number {
+  const n = Number(text);
+  return Number.isInteger(n) && n >= 0 && n < 1_000 ? n : 0;
+}
+
+function ignore(): void {}

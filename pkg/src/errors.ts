@@ -1,0 +1,91 @@
+/** The errors of evenkeel. */
+import type { AttemptRecord, ErrorClass, FailureFacts } from "./types.js";
+
+const ADVICE: Record<ErrorClass, string> = {
+  bad_request: "The request itself is at fault; change it.",
+  auth_error: "Check the API key.",
+  permission_error: "The key may not do this; check its project, role, region and model access.",
+  not_found: "Check the model's name and the base URL.",
+  request_too_large: "Shorten the prompt or the requested output.",
+  content_filtered: "The provider's safety system refused it; change the content.",
+  rate_limited: "Wait until retryAt, send less, or ask for a higher limit.",
+  quota_exhausted: "Waiting does not help; check billing and quota.",
+  overloaded: "The provider has no capacity right now; try later or another model.",
+  server_error: "The provider failed; try later.",
+  timeout: "No answer in time; raise the limit named by reason, or try later.",
+  connection_error: "The provider could not be reached; check network, proxy and base URL.",
+  stream_interrupted: "The answer was cut short; try again.",
+  cancelled: "The caller gave up.",
+  unknown: "Nothing is known about this failure; see the attempts.",
+};
+
+/**
+ * A call that ended without an upstream answer to give back: no connection, no answer in time, a refusal of our own.
+ * Holds no text of a prompt or an answer, and no key.
+ */
+export class KeelError extends Error {
+  override readonly name = "KeelError";
+  /** What the failure is. */
+  readonly class: ErrorClass;
+  /** Why the call ended: a limit of ours such as `deadline_exceeded`, or the failure's own reason. */
+  readonly reason: string;
+  /** Whether the same call may succeed later. */
+  readonly retryable: boolean;
+  /** How long until trying again makes sense; `null` if nobody said. */
+  readonly retryAfterMs: number | null;
+  /** When that is. */
+  readonly retryAt: Date | null;
+  /** Finds the records of this call in the ledger. */
+  readonly logicalRequestId: string;
+  /** The records of the attempts that failed. */
+  readonly attempts: readonly AttemptRecord[];
+
+  /** Made by evenkeel only. */
+  constructor(facts: FailureFacts) {
+    super(sentence(facts), facts.cause === undefined ? undefined : { cause: facts.cause });
+    this.class = facts.class;
+    this.reason = facts.reason;
+    this.retryable = facts.retryable;
+    this.retryAfterMs = facts.retryAfterMs;
+    this.retryAt = facts.retryAt;
+    this.logicalRequestId = facts.logicalRequestId;
+    this.attempts = facts.attempts;
+  }
+}
+
+function sentence(facts: FailureFacts): string {
+  const times = facts.attempts.length;
+  const how = times === 0 ? "not sent" : times === 1 ? "1 attempt" : `${times} attempts`;
+  const where = facts.attempts[0];
+  const target = where === undefined ? "" : ` to ${where.provider}${where.model === null ? "" : ` (${where.model})`}`;
+  const when = facts.retryAt === null ? "" : ` Retry at ${facts.retryAt.toISOString()}.`;
+  return `LLM call${target} failed: ${facts.class} (${facts.reason}), ${how}. ${ADVICE[facts.class]}${when}`;
+}
+
+/** An option of {@link createKeel} that can't be used. */
+export class KeelConfigError extends TypeError {
+  override readonly name = "KeelConfigError";
+  /** Where it is, such as `retry.baseMs`. */
+  readonly path: string;
+  /** What was given, described without its content where it could be a secret. */
+  readonly got: string;
+  /** What it should be. */
+  readonly expected: string;
+
+  /** Made by evenkeel only. */
+  constructor(path: string, got: unknown, expected: string) {
+    const shown = describe(got);
+    super(`${path}: got ${shown}, expected ${expected}`);
+    this.path = path;
+    this.got = shown;
+    this.expected = expected;
+  }
+}
+
+function describe(value: unknown): string {
+  if (typeof value === "string") return value.length > 40 ? `a string of ${value.length} characters` : JSON.stringify(value);
+  if (typeof value === "bigint") return `${value}n`;
+  if (value === null || typeof value === "number" || typeof value === "boolean" || value === undefined) return String(value);
+  if (Array.isArray(value)) return value.length === 0 ? "an empty array" : `an array of ${value.length}`;
+  return typeof value === "function" ? "a function" : typeof value === "symbol" ? "a symbol" : "an object";
+}

@@ -1,0 +1,69 @@
+/** `createKeel`: one policy, one control state, one ledger. */
+import { checkContext, HOST_CLOCK, readOptions } from "./config.js";
+import { CoreHandle } from "./core-handle.js";
+import { drive, type Shared } from "./driver.js";
+import { makeNotice } from "./records.js";
+import { Sinks } from "./sinks.js";
+import type { CallContext, Keel, KeelOptions, ScopedKeel } from "./types.js";
+
+/** Marks a keel's own `fetch`, so that one that was installed as the global `fetch` doesn't call itself. */
+const OWN = Symbol.for("evenkeel.fetch");
+const DEFAULT_MAX_BODY = 33_554_432;
+
+/**
+ * Makes a keel. Synchronous, without I/O, timers or randomness, so it is allowed at module scope everywhere.
+ *
+ * @param options - All optional; see {@link KeelOptions} for each with its default.
+ * @throws {@link KeelConfigError} for an option that is unknown, of the wrong type or out of range.
+ *
+ * @example
+ * ```ts
+ * const keel = createKeel({ ledger: (record) => console.log(record) });
+ * const openai = new OpenAI({ fetch: keel.fetch });
+ * ```
+ */
+export function createKeel(options: KeelOptions = {}): Keel {
+  const config = readOptions(options);
+  const clock = options.clock ?? HOST_CLOCK;
+  const sinks = new Sinks(options.ledger);
+  const handle = new CoreHandle(config, options.seed);
+  const hostFetch = globalThis.fetch;
+  let closed = false;
+
+  const shared: Shared = {
+    handle,
+    sinks,
+    clock,
+    options,
+    maxBody: options.body?.maxBufferedBytes ?? DEFAULT_MAX_BODY,
+    fetch() {
+      if (options.fetch !== undefined) return options.fetch;
+      const current = globalThis.fetch;
+      const chosen = Object.hasOwn(current, OWN) ? hostFetch : current;
+      return (input, init) => chosen(input, init);
+    },
+    coreFailed(error) {
+      sinks.emit(makeNotice("core_restarted", clock.now(), "core", { error: error instanceof Error ? error.name : typeof error }));
+    },
+  };
+
+  const scoped = (context: CallContext): typeof fetch => {
+    const own = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> =>
+      closed ? Promise.reject(new TypeError("evenkeel: this keel is closed")) : drive(shared, input, init, context);
+    return Object.defineProperty(own, OWN, { value: true }) as typeof fetch;
+  };
+
+  return {
+    fetch: scoped({}),
+    with(context): ScopedKeel {
+      return { fetch: scoped({ ...checkContext(context) }) };
+    },
+    flush: () => sinks.flush(clock),
+    close() {
+      closed = true;
+    },
+    [Symbol.dispose]() {
+      closed = true;
+    },
+  };
+}

@@ -1,0 +1,196 @@
+/**
+ * A request that can be sent more than once: whatever was given to `fetch`, with a body that can be read again, and what
+ * the core has to know of it. What the caller wrote leaves as it is; unknown members of `init` (Node's `dispatcher`,
+ * Workers' `cf`) go through untouched.
+ */
+
+/** A request as the driver sends it. */
+export interface Outgoing {
+  readonly url: string;
+  readonly method: string;
+  /** Its body, if it is known: what model, limits and the prompt's hash are read from. */
+  readonly body: string | Uint8Array | null;
+  /** Whether it can be sent again. */
+  readonly replayable: boolean;
+  /** The caller's own signal. */
+  readonly signal: AbortSignal | null;
+  /** A header of the request. */
+  header(name: string): string | null;
+  /** Sends an attempt. */
+  send(fetchFn: typeof fetch, signal: AbortSignal, extra: readonly [string, string] | null): Promise<Response>;
+}
+
+type Init = RequestInit & { duplex?: "half" };
+
+const utf8 = new TextDecoder();
+
+/** Reads what was given to `fetch`. A promise only where the body has to be read first. */
+export function outgoing(input: RequestInfo | URL, init: RequestInit | undefined, maxBytes: number): Outgoing | Promise<Outgoing> {
+  if (typeof input === "string" || input instanceof URL) return fromInit(input, String(input), init ?? {}, maxBytes);
+  return fromRequest(input, init, maxBytes);
+}
+
+function fromInit(input: string | URL, url: string, init: Init, maxBytes: number): Outgoing | Promise<Outgoing> {
+  const body = init.body;
+  if (body === null || body === undefined) return plain(input, url, init, null, true);
+  if (typeof body === "string") return plain(input, url, init, body, true);
+  if (body instanceof Uint8Array) return plain(input, url, init, body, true);
+  if (body instanceof ArrayBuffer) return plain(input, url, init, new Uint8Array(body), true);
+  if (ArrayBuffer.isView(body)) return plain(input, url, init, new Uint8Array(body.buffer, body.byteOffset, body.byteLength), true);
+  if (body instanceof URLSearchParams) return plain(input, url, init, body.toString(), true);
+  // A form keeps its parts; only the model's name is of interest, not the file.
+  if (typeof FormData !== "undefined" && body instanceof FormData) return plain(input, url, init, modelOf(body), true);
+  if (typeof Blob !== "undefined" && body instanceof Blob) {
+    return body.size > maxBytes
+      ? plain(input, url, init, null, true)
+      : body.arrayBuffer().then((bytes) => plain(input, url, init, new Uint8Array(bytes), true));
+  }
+  return fromStream(input, url, init, body as unknown as AnyStream, maxBytes);
+}
+
+type AnyStream = ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>;
+
+async function fromStream(input: RequestInfo | URL, url: string, init: Init, body: AnyStream, maxBytes: number): Promise<Outgoing> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const source = chunksOf(body);
+  for (;;) {
+    const next = await source.next();
+    if (next.done === true) break;
+    chunks.push(next.value);
+    size += next.value.byteLength;
+    if (size > maxBytes) {
+      const rest = replay(chunks, source);
+      return plain(input, url, { ...init, body: rest, duplex: "half" }, null, false);
+    }
+  }
+  const bytes = concat(chunks, size);
+  return plain(input, url, { ...init, body: bytes as Uint8Array<ArrayBuffer> }, bytes, true);
+}
+
+async function fromRequest(request: Request, init: RequestInit | undefined, maxBytes: number): Promise<Outgoing> {
+  const { signal, headers } = request;
+  const own: Init = { ...init };
+  const use = (sent: RequestInfo | URL, more: Init, body: Outgoing["body"], replayable: boolean): Outgoing => ({
+    ...plain(sent, request.url, { ...own, ...more }, body, replayable),
+    method: own.method ?? request.method,
+    signal: own.signal ?? signal,
+    header: (name) => headerOf(own.headers, name) ?? headers.get(name),
+    // The host turns Request and init into what is sent, so that what only it knows (`cf`, mode, cache) is kept.
+    send: (fetchFn, attempt, extra) => {
+      const next: Init = { ...own, ...more, signal: attempt };
+      if (extra !== null) next.headers = withHeader(own.headers ?? headers, extra);
+      return fetchFn(sent instanceof Request && next.body !== undefined && next.body !== null ? new Request(sent, next) : sent, next);
+    },
+  });
+  if (own.body !== undefined && own.body !== null) {
+    const made = await fromInit(request.url, request.url, own, maxBytes);
+    if (made.replayable) return use(request, {}, made.body, true);
+    return made;
+  }
+  if (request.body === null || request.body === undefined) return use(request, {}, null, true);
+  const made = await fromStream(request.url, request.url, { body: request.body }, request.body, maxBytes);
+  const body = made.body;
+  if (body instanceof Uint8Array) return use(request, { body: body as Uint8Array<ArrayBuffer> }, body, true);
+  return {
+    ...made,
+    method: request.method,
+    signal: own.signal ?? signal,
+    header: (name) => headerOf(own.headers, name) ?? headers.get(name),
+  };
+}
+
+function plain(input: RequestInfo | URL, url: string, init: Init, body: string | Uint8Array | null, replayable: boolean): Outgoing {
+  return {
+    url,
+    method: init.method ?? "GET",
+    body,
+    replayable,
+    signal: init.signal ?? null,
+    header: (name) => headerOf(init.headers, name),
+    send: (fetchFn, signal, extra) =>
+      fetchFn(input, extra === null ? { ...init, signal } : { ...init, signal, headers: withHeader(init.headers, extra) }),
+  };
+}
+
+function headerOf(headers: HeadersInit | undefined, name: string): string | null {
+  if (headers === undefined || headers === null) return null;
+  if (typeof (headers as Headers).get === "function") return (headers as Headers).get(name);
+  const pairs = Array.isArray(headers) ? headers : Object.entries(headers);
+  for (const [key, value] of pairs) {
+    if (key !== undefined && key.toLowerCase() === name && value !== undefined) return String(value);
+  }
+  return null;
+}
+
+function withHeader(headers: HeadersInit | undefined, [name, value]: readonly [string, string]): Headers {
+  const all = new Headers(headers);
+  if (!all.has(name)) all.set(name, value);
+  return all;
+}
+
+/** What the core reads of a form: its model, as the JSON that it knows. */
+function modelOf(form: FormData): string | null {
+  const model = form.get("model");
+  return typeof model === "string" ? JSON.stringify({ model, stream: form.get("stream") === "true" }) : null;
+}
+
+async function* chunksOf(body: AnyStream): AsyncGenerator<Uint8Array, void, undefined> {
+  const encoder = new TextEncoder();
+  if (typeof (body as ReadableStream<Uint8Array>).getReader === "function") {
+    const reader = (body as ReadableStream<Uint8Array>).getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield typeof value === "string" ? encoder.encode(value) : value;
+    }
+  }
+  for await (const chunk of body as AsyncIterable<Uint8Array | string>) {
+    yield typeof chunk === "string" ? encoder.encode(chunk) : chunk;
+  }
+}
+
+/** A stream of what was read already, and then of the rest. */
+export function replay(
+  chunks: readonly Uint8Array[],
+  rest: AsyncIterator<Uint8Array, void, undefined>,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let at = 0;
+  return new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      async pull(controller) {
+        const next = chunks[at];
+        if (next !== undefined) {
+          at += 1;
+          controller.enqueue(next as Uint8Array<ArrayBuffer>);
+          return;
+        }
+        const more = await rest.next();
+        if (more.done === true) controller.close();
+        else controller.enqueue(more.value as Uint8Array<ArrayBuffer>);
+      },
+      async cancel() {
+        await rest.return?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** One array of several. */
+export function concat(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const first = chunks[0];
+  if (chunks.length === 1 && first !== undefined) return first;
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return all;
+}
+
+/** A body as text, for the user's token counter. */
+export function textOf(body: string | Uint8Array): string {
+  return typeof body === "string" ? body : utf8.decode(body);
+}

@@ -1,0 +1,100 @@
+/** Answers as the caller gets them: rebuilt around a body that was read, or made in the provider's own envelope. */
+import type { ErrorClass, Protocol } from "./types.js";
+
+/** Longest header value that crosses to the core; a longer one says nothing that is needed. */
+const MAX_VALUE = 2_048;
+/** Bytes of headers that cross at most, in all. */
+const MAX_PACKED = 32_768;
+
+/** Response headers as one string of `name:value\n` lines, bounded whatever was sent. */
+export function packHeaders(headers: Headers): string {
+  let packed = "";
+  for (const [name, value] of headers) {
+    if (value.length <= MAX_VALUE && packed.length + name.length + value.length < MAX_PACKED && name !== "set-cookie") {
+      packed += `${name}:${value}\n`;
+    }
+  }
+  return packed;
+}
+
+/**
+ * The upstream's response around another body. Keeps status, status text, URL and headers, less `content-encoding` and
+ * `content-length` where the host has decoded the body.
+ */
+export function rewrap(upstream: Response, body: BodyInit | null, extra?: Readonly<Record<string, string>>): Response {
+  let headers = upstream.headers;
+  const decoded = headers.has("content-encoding");
+  if (decoded || extra !== undefined) {
+    headers = new Headers(headers);
+    if (decoded) {
+      headers.delete("content-encoding");
+      headers.delete("content-length");
+    }
+    for (const name in extra) headers.set(name, extra[name] as string);
+  }
+  const made = new Response(body, { status: upstream.status, statusText: upstream.statusText, headers });
+  const { url, redirected, type } = upstream;
+  if (url !== "") {
+    Object.defineProperties(made, {
+      url: { value: url, enumerable: true },
+      redirected: { value: redirected, enumerable: true },
+      type: { value: type, enumerable: true },
+    });
+  }
+  return made;
+}
+
+const ANTHROPIC_TYPE: Partial<Record<ErrorClass, string>> = {
+  timeout: "timeout_error",
+  overloaded: "overloaded_error",
+  rate_limited: "rate_limit_error",
+};
+
+const GOOGLE_STATUS: Partial<Record<ErrorClass, string>> = {
+  timeout: "DEADLINE_EXCEEDED",
+  rate_limited: "RESOURCE_EXHAUSTED",
+};
+
+/** An error in the envelope that the protocol's own SDK understands. */
+function envelope(protocol: Protocol, status: number, errorClass: ErrorClass, reason: string, message: string, id: string): object {
+  if (protocol === "anthropic.messages") {
+    return { type: "error", error: { type: ANTHROPIC_TYPE[errorClass] ?? "api_error", message }, request_id: id };
+  }
+  if (protocol.startsWith("gemini.")) {
+    return { error: { code: status, message, status: GOOGLE_STATUS[errorClass] ?? "UNAVAILABLE" } };
+  }
+  if (protocol.startsWith("bedrock.") || protocol === "cohere.chat") return { message, id };
+  if (protocol === "ollama.chat") return { error: message };
+  return { error: { message, type: errorClass, param: null, code: reason } };
+}
+
+/** What is known of a call that ended without an answer. */
+export interface Unanswered {
+  readonly protocol: Protocol;
+  readonly errorClass: ErrorClass;
+  readonly reason: string;
+  readonly message: string;
+  readonly retryAfterMs: number | null;
+  readonly logicalRequestId: string;
+  readonly attempts: number;
+}
+
+/** A response for a caller that understands nothing else: 504 for a timeout, 429 for a refusal of ours, else 503. */
+export function synthesize(facts: Unanswered): Response {
+  const status = facts.errorClass === "timeout" ? 504 : facts.errorClass === "rate_limited" ? 429 : 503;
+  const headers = new Headers({
+    "content-type": "application/json",
+    "x-should-retry": "false",
+    "x-evenkeel-synthesized": facts.errorClass,
+    "x-evenkeel-logical-request-id": facts.logicalRequestId,
+    "x-evenkeel-attempts": String(facts.attempts),
+    "x-evenkeel-class": facts.errorClass,
+    "x-evenkeel-reason": facts.reason,
+  });
+  if (facts.retryAfterMs !== null) {
+    headers.set("retry-after", String(Math.ceil(facts.retryAfterMs / 1_000)));
+    headers.set("retry-after-ms", String(facts.retryAfterMs));
+  }
+  const body = envelope(facts.protocol, status, facts.errorClass, facts.reason, facts.message, facts.logicalRequestId);
+  return new Response(JSON.stringify(body), { status, headers });
+}

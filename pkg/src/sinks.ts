@@ -1,0 +1,77 @@
+/** Hands records to the user's sinks. A sink that throws or stalls never touches a call. */
+import { unpack } from "./records.js";
+import type { Clock, LedgerRecord, LedgerSink } from "./types.js";
+
+/** How often a waiting `flush` looks again by itself. */
+const FLUSH_POLL_MS = 50;
+
+type Write = (record: LedgerRecord) => void | Promise<void>;
+
+/** The sinks of one keel. */
+export class Sinks {
+  readonly #writes: readonly Write[];
+  readonly #flushes: readonly (() => void | Promise<void>)[];
+  #pending = 0;
+  #waiting = new Set<() => void>();
+
+  constructor(sinks: LedgerSink | readonly LedgerSink[] | undefined) {
+    const all = sinks === undefined ? [] : Array.isArray(sinks) ? (sinks as readonly LedgerSink[]) : [sinks as LedgerSink];
+    this.#writes = all.map((sink) => (typeof sink === "function" ? sink : (record) => sink.write(record)));
+    this.#flushes = all.flatMap((sink) => (typeof sink === "object" && sink.flush !== undefined ? [() => sink.flush?.()] : []));
+  }
+
+  /** Whether anybody listens. */
+  get any(): boolean {
+    return this.#writes.length > 0;
+  }
+
+  /** Gives packed records to every sink. */
+  emitPacked(packed: string): void {
+    if (this.any) unpack(packed, (record) => this.emit(record));
+  }
+
+  /** Gives a record to every sink. */
+  emit(record: LedgerRecord): void {
+    for (const write of this.#writes) {
+      try {
+        const done = write(record);
+        if (done !== undefined) this.#track(done);
+      } catch {
+        // Documented: a sink that throws loses its record and nothing else.
+      }
+    }
+  }
+
+  /**
+   * Resolves when nothing is being written any more and every sink has flushed. Each caller waits on a promise and a
+   * timer of its own: on Workers, one that waits on another request's promise alone would be ended as hung.
+   */
+  async flush(clock: Clock): Promise<void> {
+    while (this.#pending > 0) {
+      await new Promise<void>((resolve) => {
+        const wake = (): void => {
+          this.#waiting.delete(wake);
+          clock.clearTimeout(timer);
+          resolve();
+        };
+        const timer = clock.setTimeout(wake, FLUSH_POLL_MS);
+        this.#waiting.add(wake);
+      });
+    }
+    await Promise.allSettled(this.#flushes.map(async (flush) => flush()));
+  }
+
+  #track(done: Promise<void>): void {
+    this.#pending += 1;
+    const settled = (): void => {
+      this.#pending -= 1;
+      if (this.#pending === 0) for (const wake of this.#waiting) wake();
+    };
+    // A thenable that throws from `then` is still a sink's own trouble.
+    try {
+      Promise.resolve(done).then(settled, settled);
+    } catch {
+      settled();
+    }
+  }
+}

@@ -1,0 +1,42 @@
+/** Transport errors as the core reads them: the error and its causes, packed. */
+
+const FIELD = "\u001f";
+const ENTRY = "\u001e";
+/** How deep causes are followed; undici nests two, proxies a few more. */
+const MAX_DEPTH = 8;
+/** Characters of a message that cross. */
+const MAX_TEXT = 512;
+
+/** Packs an error and its causes, outermost first: name, code, message. Whatever was thrown, this does not throw. */
+export function packError(error: unknown): string {
+  let packed = "";
+  let current: unknown = error;
+  for (let depth = 0; depth < MAX_DEPTH && current !== undefined && current !== null; depth += 1) {
+    if (typeof current !== "object") {
+      packed += `${FIELD}${FIELD}${clean(current)}${ENTRY}`;
+      break;
+    }
+    packed += `${clean(member(current, "name"))}${FIELD}${clean(member(current, "code"))}${FIELD}${clean(member(current, "message"))}${ENTRY}`;
+    const errors = member(current, "errors");
+    // An AggregateError (happy eyeballs) says little itself; its first error does.
+    const next = member(current, "cause") ?? (Array.isArray(errors) ? errors[0] : undefined);
+    if (next === current) break;
+    current = next;
+  }
+  return packed;
+}
+
+function member(value: object, name: string): unknown {
+  try {
+    return (value as Record<string, unknown>)[name];
+  } catch {
+    return undefined;
+  }
+}
+
+function clean(value: unknown): string {
+  if (typeof value !== "string" && typeof value !== "number") return "";
+  // Control characters would break the packing.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
+  return String(value).slice(0, MAX_TEXT).replace(/[\u0000-\u001f]/g, " ");
+}

@@ -1,0 +1,397 @@
+/**
+ * The public types. Times are milliseconds unless a name says otherwise; options are camelCase, records snake_case.
+ */
+import type { KeelError } from "./errors.js";
+
+/** What a failed call is. Decisions look at nothing else. */
+export type ErrorClass =
+  | "bad_request"
+  | "auth_error"
+  | "permission_error"
+  | "not_found"
+  | "request_too_large"
+  | "content_filtered"
+  | "rate_limited"
+  | "quota_exhausted"
+  | "overloaded"
+  | "server_error"
+  | "timeout"
+  | "connection_error"
+  | "stream_interrupted"
+  | "cancelled"
+  | "unknown";
+
+/** What a failure speaks of: decides what cools, and what else may be tried. */
+export type Scope = "request" | "key" | "bucket" | "model" | "provider";
+
+/** The API shape of a request. */
+export type Protocol =
+  | "openai.chat"
+  | "openai.responses"
+  | "openai.completions"
+  | "openai.embeddings"
+  | "openai.images"
+  | "anthropic.messages"
+  | "gemini.generate"
+  | "gemini.interactions"
+  | "bedrock.converse"
+  | "bedrock.converse-stream"
+  | "bedrock.invoke"
+  | "bedrock.invoke-stream"
+  | "mistral.chat"
+  | "cohere.chat"
+  | "ollama.chat"
+  | "workers-ai.run"
+  | "huggingface.inference"
+  | "tgi.generate"
+  | "unknown";
+
+/** The verdict on one failed attempt. */
+export interface Classification {
+  /** What it is. */
+  class: ErrorClass;
+  /** Whether the same call to the same target would plausibly succeed soon (after `waitHintMs`, if there is one). */
+  retryable: boolean;
+  /** What it speaks of. */
+  scope: Scope;
+  /** How long the provider says to wait, uncapped; `null` if it gave no usable hint. */
+  waitHintMs: number | null;
+  /** A short machine-readable reason, such as `insufficient_quota`. */
+  reason: string;
+  /** The rule that matched, such as `openai.insufficient_quota`. */
+  rule: string;
+}
+
+/** What the `classify` hook is given: the failure's facts, without any text of the request. */
+export interface FailureSignal {
+  /** The provider's name, or the host where it is not known. */
+  readonly provider: string;
+  /** The model asked for, if it is known. */
+  readonly model: string | null;
+  /** HTTP status; `null` if there was no response. */
+  readonly status: number | null;
+  /** Response headers; empty if there was no response. */
+  readonly headers: Headers;
+  /** The answer's body as text, at most its first 64 KiB; empty if there was none. */
+  readonly body: string;
+  /** The transport's error, if there was one. */
+  readonly error: unknown;
+}
+
+/** One attempt: one HTTP request to a provider. */
+export interface AttemptRecord {
+  readonly schema: 1;
+  readonly type: "attempt";
+  readonly logical_request_id: string;
+  readonly attempt_id: string;
+  /** From 1, over the whole logical request. */
+  readonly attempt_no: number;
+  readonly rung: string;
+  readonly user_or_tenant_id: string | null;
+  readonly operation_type: string | null;
+  readonly provider: string;
+  readonly protocol: Protocol;
+  readonly model: string | null;
+  /** What the provider counts its limits against, as far as it is known. */
+  readonly bucket: string;
+  /** Keyed hash of the request body, 32 hex digits. */
+  readonly prompt_hash: string | null;
+  readonly input_token_estimate: number | null;
+  readonly max_output_tokens: number | null;
+  /** The time this attempt was given, head and body together. */
+  readonly client_timeout_ms: number;
+  /** RFC 3339, UTC. */
+  readonly started_at: string;
+  /** RFC 3339, UTC. */
+  readonly finished_at: string;
+  /** How long it waited for a permit before it was sent. */
+  readonly queue_ms: number;
+  readonly latency_ms: number;
+  readonly first_byte_ms: number | null;
+  readonly first_token_ms: number | null;
+  readonly status: "succeeded" | "failed" | "cancelled" | "lost";
+  /** Whether the provider can have worked on it, and billed it. */
+  readonly delivery: "not_sent" | "maybe_sent" | "answered";
+  readonly http_status: number | null;
+  readonly error_class: ErrorClass | null;
+  /** Why it failed, or the limit of ours that ended the call with it. */
+  readonly reason: string | null;
+  readonly rule: string | null;
+  readonly decision: "retry" | "fallback" | "return" | "fail";
+  /** The provider's wait hint. */
+  readonly retry_after_ms: number | null;
+  /** The wait before the next attempt. */
+  readonly backoff_ms: number | null;
+  readonly provider_request_id: string | null;
+  /** The model that answered, if the answer says. */
+  readonly served_model: string | null;
+  /** As the provider reported it; unknown is not zero. */
+  readonly input_token_count: number | null;
+  readonly output_token_count: number | null;
+  readonly cached_token_count: number | null;
+  readonly reasoning_token_count: number | null;
+  readonly finish_reason: string | null;
+  /** Whether a stream's terminal marker came; `null` for what was not streamed. */
+  readonly terminal_marker: boolean | null;
+  /** Longest time without a byte in a stream. */
+  readonly longest_gap_ms: number | null;
+  /** Body bytes received. */
+  readonly bytes: number;
+}
+
+/** One logical request: one business-level call, as the caller sees it. */
+export interface CallRecord {
+  readonly schema: 1;
+  readonly type: "call";
+  readonly logical_request_id: string;
+  readonly user_or_tenant_id: string | null;
+  readonly operation_type: string | null;
+  readonly provider: string;
+  readonly protocol: Protocol;
+  readonly model: string | null;
+  readonly prompt_hash: string | null;
+  readonly input_token_estimate: number | null;
+  readonly max_output_tokens: number | null;
+  readonly status: "succeeded" | "failed" | "cancelled" | "lost";
+  readonly attempts: number;
+  readonly rung: string;
+  readonly quality: string;
+  readonly fallback_used: boolean;
+  readonly error_class: ErrorClass | null;
+  readonly reason: string | null;
+  /** When it makes sense to try again, if the provider said so. RFC 3339, UTC. */
+  readonly retry_at: string | null;
+  readonly final_result_pointer: string | null;
+  readonly started_at: string;
+  readonly finished_at: string;
+  readonly latency_ms: number;
+  /** Time spent waiting for permits. */
+  readonly queue_ms: number;
+  /** Time spent in backoff. */
+  readonly backoff_ms: number;
+  readonly input_token_count: number | null;
+  readonly output_token_count: number | null;
+  /** 1, or higher where an SDK's own retry joined this logical request: the record with the highest revision counts. */
+  readonly revision: number;
+}
+
+/** What changed between calls. */
+export interface NoticeRecord {
+  readonly schema: 1;
+  readonly type: "notice";
+  /** Such as `doubled_retry_layer`. */
+  readonly kind: string;
+  /** RFC 3339, UTC. */
+  readonly at: string;
+  /** What it is about: a provider, a bucket, a key's id. */
+  readonly subject: string;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+/** What a sink gets. Never holds a key or any text of a prompt or an answer. */
+export type LedgerRecord = AttemptRecord | CallRecord | NoticeRecord;
+
+/**
+ * Where records go: a function, or an object with `write` and an optional `flush`. Called right after what it tells of,
+ * in the caller's async context. One that throws or stalls never touches a call.
+ */
+export type LedgerSink =
+  | ((record: LedgerRecord) => void | Promise<void>)
+  | { write(record: LedgerRecord): void | Promise<void>; flush?(): void | Promise<void> };
+
+/** Limits in time. Each is clamped to what is left of the enclosing one. Range of each: 1 to 2147483647. */
+export interface TimeoutOptions {
+  /** The whole logical request: waits, attempts, bodies. Default 600000. */
+  totalMs?: number;
+  /** One attempt, its body included: a timeout that ends at the head is no timeout. Default 600000. */
+  attemptMs?: number;
+  /** Making the connection, where the host can tell it apart. `fetch` can't on any host today, so this is only checked. */
+  connectMs?: number;
+  /**
+   * From sending to the response head. Default 60000, for streamed answers; if you set it, it holds for all answers,
+   * also those whose head comes only when the whole answer is written.
+   */
+  firstByteMs?: number;
+  /** From sending to the first content of a stream; keep-alives don't count. Default 300000. */
+  firstTokenMs?: number;
+  /** Longest silence between two chunks of a stream. Default 120000. */
+  chunkGapMs?: number;
+  /** Longest time a stream may send nothing but keep-alives. Default 300000. */
+  contentGapMs?: number;
+  /** A retry is not begun unless this much is left before the deadline. Default 1000. */
+  minAttemptMs?: number;
+}
+
+/** When and how often a failed attempt is followed by another. */
+export interface RetryOptions {
+  /** Attempts of one logical request, the first included. Range 1 to 20, default 3. */
+  maxAttempts?: number;
+  /** First step of the exponential backoff. Range 0 to 3600000, default 500. */
+  baseMs?: number;
+  /** Longest backoff. Range 0 to 3600000, default 8000. */
+  capMs?: number;
+  /** Longest wait that is slept through, hinted or not; a longer hint ends the call at once, with `retryAt`. Default 60000. */
+  maxWaitMs?: number;
+  /** How backoff is spread, so that a fleet doesn't come back in one instant. Default `"full"`. */
+  jitter?: "full" | "equal" | "decorrelated" | "none";
+  /** Whether an attempt that the provider may have carried out (and billed) is repeated. Default `"allow"`, at double cost. */
+  ambiguous?: "allow" | "never";
+  /** Retries as a share of first attempts over the last 10 s, and a floor; `false` switches the budget off. Default 0.2 and 1 a second. */
+  budget?: RetryBudgetOptions | false;
+}
+
+/** The retry budget: what keeps an outage from being multiplied. */
+export interface RetryBudgetOptions {
+  /** Retries for each first attempt. Range 0 to 10, default 0.2. */
+  ratio?: number;
+  /** Retries a second whatever the traffic, so that a quiet service can retry at all. Range 0 to 1000, default 1. */
+  minPerSecond?: number;
+}
+
+/** Limits of one provider, or a provider of your own. */
+export interface ProviderOptions {
+  /** Hosts (`llm.acme.io`, `*.acme.io`, `127.0.0.1:8080`) or URL prefixes; absent for a built-in provider's name. */
+  match?: (string | URLPattern)[];
+  /** What it speaks, where the path does not tell. */
+  protocol?: Protocol;
+  /** Rules that are tried before the built-in ones; the form is in `docs/classification.md`. */
+  rules?: Rule[];
+  /** As `retry`, for this provider. */
+  retry?: Omit<RetryOptions, "budget">;
+  /** As `timeouts`, for this provider. */
+  timeouts?: TimeoutOptions;
+}
+
+/** `URLPattern`, where the host has it: only its string parts are used. */
+export interface URLPattern {
+  readonly hostname: string;
+  readonly port: string;
+}
+
+/** A rule as data: what is matched, and what it means. */
+export interface Rule {
+  /** Name, for the record's `rule`. */
+  name?: string;
+  /** HTTP status, or several, or ranges such as `"5xx"` or `"520-527"`. */
+  status?: number | string | (number | string)[];
+  /** The error's `code`. */
+  code?: string | string[];
+  /** The error's `type`. */
+  type?: string | string[];
+  /** Text that the message holds, in any case; refines a status or a code, never stands alone. */
+  contains?: string | string[];
+  /** What it is. */
+  class: ErrorClass;
+  /** What it speaks of. Default: by class. */
+  scope?: Scope;
+  /** Whether it may be retried. Default: by class. */
+  retryable?: boolean;
+  /** The reason in records. Default: the rule's name. */
+  reason?: string;
+}
+
+/** When a streamed answer is given to the caller. */
+export interface StreamOptions {
+  /**
+   * Until this point a failure is retried and the caller sees one clean stream. `"first-content"` (default) waits for
+   * something the user would see; `"end"` for the whole answer.
+   */
+  commitOn?: "head" | "first-event" | "first-content" | "end";
+  /** Bytes that are held at most before the stream is given on. Range 1024 to 1073741824, default 1048576. */
+  maxHeldBytes?: number;
+}
+
+/** Where time comes from. Only tests need to give it. */
+export interface Clock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number;
+  setTimeout(callback: () => void, ms: number): unknown;
+  clearTimeout(handle: unknown): void;
+}
+
+/** Options of {@link createKeel}. All are optional, and none is needed. */
+export interface KeelOptions {
+  /** Sets the defaults of `timeouts` and `retry`. Default `"standard"`. */
+  preset?: "interactive" | "standard" | "background";
+  /** Where records go. Default: nowhere. */
+  ledger?: LedgerSink | LedgerSink[];
+  timeouts?: TimeoutOptions;
+  retry?: RetryOptions;
+  /** Providers of your own by name, and other limits for built-in ones. */
+  providers?: { [name: string]: ProviderOptions };
+  stream?: StreamOptions;
+  body?: {
+    /** Bytes of a body, of a request or an answer, that are kept at most; a longer answer is passed on unread, a longer request stream is sent once. Range 1024 to 1073741824, default 33554432. */
+    maxBufferedBytes?: number;
+  };
+  /**
+   * What a call without any upstream answer gives: an error, or a 503/504 in the provider's own envelope that an SDK
+   * understands. Default `"auto"`: a response for SDKs that obey `x-should-retry` (they send `x-stainless-*`), else an error.
+   */
+  transportFailure?: "auto" | "throw" | "response";
+  /** What happens when the WebAssembly core can't be had (again): requests go out without it, or fail. Default `"fail"`. */
+  onCoreFailure?: "pass-through" | "fail";
+  /** The last word on each failure. Return `undefined` to leave the verdict; throwing leaves it too. */
+  classify?: (signal: FailureSignal, builtIn: Classification) => Classification | undefined;
+  /** Counts the tokens of a request body. Default: a quarter of its bytes. */
+  estimateTokens?: (body: string) => number;
+  /** Key of the prompt hash, so that hashes compare between processes. Default: random for each keel. */
+  hashKey?: string;
+  /** The `fetch` to use. Default: the global one, as it is when a call is made. */
+  fetch?: typeof fetch;
+  /** Where time comes from. Default: the host's. */
+  clock?: Clock;
+  /** Seed of jitter and ids, a whole number from 0 to 2^53 − 1. Default: random. The same seed, clock and answers give the same records. */
+  seed?: number;
+}
+
+/** What a call is for: filled in with {@link Keel.with}. */
+export interface CallContext {
+  /** Who it is for; at most 128 bytes are kept. */
+  tenant?: string;
+  /** What it is for, such as `ticket.summary`. */
+  operation?: string;
+  /** Batch work waits behind interactive work. Default `"interactive"`. */
+  priority?: "interactive" | "batch";
+  /** Time from the start of each call until its caller must have an answer. Clamped to `timeouts.totalMs`. */
+  deadlineMs?: number;
+  /** Id of the logical request, if you have one. Default: a ULID. */
+  logicalRequestId?: string;
+  /** Sent as `idempotency-key`, the same on every attempt. */
+  idempotencyKey?: string;
+  /** Cancels the call, beside the request's own signal. */
+  signal?: AbortSignal;
+}
+
+/** A keel with the context filled in. */
+export interface ScopedKeel {
+  /** As {@link Keel.fetch}. */
+  readonly fetch: typeof fetch;
+}
+
+/** One keel: one policy, one control state, one ledger. */
+export interface Keel {
+  /** Give this to an SDK. Works without `this`. */
+  readonly fetch: typeof fetch;
+  /** The same keel, with the context filled in. */
+  with(context: CallContext): ScopedKeel;
+  /** Resolves when every sink has what was emitted: `ctx.waitUntil(keel.flush())`. Never rejects. */
+  flush(): Promise<void>;
+  /** Calls after this reject; calls under way go on. */
+  close(): void;
+  [Symbol.dispose](): void;
+}
+
+/** Facts of a call that ended without a usable answer. */
+export interface FailureFacts {
+  class: ErrorClass;
+  reason: string;
+  retryable: boolean;
+  retryAfterMs: number | null;
+  retryAt: Date | null;
+  logicalRequestId: string;
+  attempts: readonly AttemptRecord[];
+  cause?: unknown;
+}
+
+export type { KeelError };

@@ -1,0 +1,380 @@
+//! Everything one keel holds: the calls under way, what outlives them, and the queue of records.
+//!
+//! The host side (`src/host`) is a flat face of this; natively it is driven by tests under a simulated clock. Calls live
+//! here under a number, not as objects of their own, since a host may kill a request without running its `finally`: a
+//! sweep ends what was abandoned (as `lost`) once its deadline is well past.
+
+use crate::call::{Action, Call, CallSpec, Input, World};
+use crate::class::Classification;
+use crate::classify::{CustomRule, providers};
+use crate::control::{CallId, Control};
+use crate::joins::{Ended, Joins};
+use crate::ledger::{CallFacts, FIELD, RECORD, clean, pack_notice};
+use crate::policy::Policy;
+use crate::protocol::Protocol;
+use crate::request::{self, BodyReader};
+use crate::time::{Instant, Millis};
+use crate::ulid::ulid;
+use core::fmt::Write;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// How long past its deadline a call is left alone before the sweep ends it.
+const GRACE: Millis = Millis(60_000);
+/// The sweep runs once in so many new calls.
+const SWEEP_EVERY: u32 = 256;
+
+/// A provider of the user's own, or other limits for a built-in one.
+#[derive(Debug, Default)]
+pub struct CustomProvider {
+    /// Its name in records.
+    pub name: String,
+    /// Hosts (`llm.acme.io`, `*.acme.io`, `127.0.0.1:8080`) or URL prefixes that it answers at.
+    pub matches: Vec<String>,
+    /// The protocol it speaks, where the path does not tell.
+    pub protocol: Option<Protocol>,
+    /// Rules that are tried before the built-in ones.
+    pub rules: Rc<[CustomRule]>,
+    /// Its own limits.
+    pub policy: Option<Policy>,
+}
+
+/// What the driver knows of a call before its body was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Begin<'a> {
+    /// The URL that is called.
+    pub url: &'a str,
+    /// HTTP method.
+    pub method: &'a str,
+    /// The caller's tenant; empty for none.
+    pub tenant: &'a str,
+    /// The caller's name for the operation; empty for none.
+    pub operation: &'a str,
+    /// Id given by the caller; empty for one of ours.
+    pub logical_request_id: &'a str,
+    /// Batch work.
+    pub batch: bool,
+    /// Whether the request can be sent again.
+    pub replayable: bool,
+    /// Whether a layer above says that it retries by itself, and on which retry it is.
+    pub layer_above: Option<u32>,
+    /// The time that the layer above gives this request.
+    pub layer_timeout: Option<Millis>,
+    /// The caller's own deadline, from now.
+    pub deadline: Option<Millis>,
+    /// Tokens as the user's own estimator counts them.
+    pub token_estimate: Option<u64>,
+    /// Whether the driver has a hook that may overrule verdicts.
+    pub judged_by_user: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    call: Call,
+    /// Set where a layer above may repeat this call.
+    fingerprint: Option<u128>,
+    joined: u32,
+    began: Instant,
+}
+
+/// One keel.
+#[derive(Debug)]
+pub struct Engine {
+    calls: BTreeMap<u32, Entry>,
+    next: u32,
+    control: Control,
+    rng: fastrand::Rng,
+    outbox: String,
+    policy: Policy,
+    providers: Vec<CustomProvider>,
+    hash_key: [u8; 16],
+    joins: Joins,
+    doubled_layer_told: bool,
+    body: Option<BodyReader>,
+}
+
+impl Engine {
+    /// An engine with a random seed from the host; the same seed, inputs and clock give the same decisions.
+    #[must_use]
+    pub fn new(seed: u64, hash_secret: Option<&str>, policy: Policy, control: Control) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let hash_key = hash_secret.map_or_else(|| rng.u128(..).to_le_bytes(), request::hash_key);
+        Self {
+            calls: BTreeMap::new(),
+            next: 1,
+            control,
+            rng,
+            outbox: String::new(),
+            policy,
+            providers: Vec::new(),
+            hash_key,
+            joins: Joins::default(),
+            doubled_layer_told: false,
+            body: None,
+        }
+    }
+
+    /// Adds a provider of the user's own; earlier ones are matched first.
+    pub fn add_provider(&mut self, provider: CustomProvider) {
+        self.providers.push(provider);
+    }
+
+    /// The limits where no provider has its own.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Takes a part of the request body of the call that begins next.
+    pub fn request_body(&mut self, part: &[u8]) {
+        let key = &self.hash_key;
+        self.body.get_or_insert_with(|| BodyReader::new(key)).feed(part);
+    }
+
+    /// Begins a call with the body given before, and says its number and what to do.
+    pub fn begin(&mut self, begin: &Begin<'_>, now: Instant) -> (u32, Action) {
+        let has_body = self.body.is_some();
+        let body = self.body.take().unwrap_or_else(|| BodyReader::new(&self.hash_key)).finish();
+        let target = request::target(begin.url);
+        let custom = self.providers.iter().find(|p| p.answers(begin.url, &target.host));
+        let builtin = providers::by_host(&target.host);
+        let provider = match (custom, builtin) {
+            (Some(custom), _) => custom.name.clone(),
+            (None, Some(builtin)) => builtin.name.to_owned(),
+            (None, None) => clean(&target.host),
+        };
+        let named = custom.or_else(|| self.providers.iter().find(|p| p.matches.is_empty() && p.name == provider));
+        let mut protocol = target.protocol;
+        if let Some(own) = named.and_then(|p| p.protocol)
+            && protocol == Protocol::Unknown
+        {
+            protocol = own;
+        }
+        let policy = named.and_then(|p| p.policy).unwrap_or(self.policy);
+        let rules = named.map_or_else(|| Rc::from([]), |p| Rc::clone(&p.rules));
+
+        let mut deadline = now.plus(policy.total);
+        if let Some(own) = begin.deadline {
+            deadline = deadline.min(now.plus(own));
+        }
+        if let Some(layer) = begin.layer_timeout {
+            // A little earlier than the layer above, so that it gets our answer and not its own timer.
+            let margin = Millis((layer.0 / 20).min(500));
+            deadline = deadline.min(now.plus(layer.minus(margin)));
+        }
+        let fingerprint = begin.layer_above.map(|_| fingerprint(begin.method, begin.url, body.hash));
+        let repeated = match (begin.layer_above, fingerprint) {
+            (Some(retry), Some(key)) if retry > 0 => self.joins.join(key, now),
+            _ => None,
+        };
+        if repeated.is_some() && !self.doubled_layer_told {
+            self.doubled_layer_told = true;
+            pack_notice(
+                "doubled_retry_layer",
+                now,
+                &provider,
+                "{\"advice\":\"the SDK retries too; set its maxRetries to 0\"}",
+                &mut self.outbox,
+            );
+        }
+        if let Some(earlier) = &repeated
+            && earlier.deadline > now.plus(policy.min_attempt)
+        {
+            deadline = deadline.min(earlier.deadline);
+        }
+        let logical_request_id = match (&repeated, begin.logical_request_id) {
+            (Some(earlier), _) => earlier.logical_request_id.clone(),
+            (None, "") => ulid(now, &mut self.rng),
+            (None, given) => clean(given),
+        };
+        let estimate = begin.token_estimate.or_else(|| has_body.then(|| body.bytes.div_ceil(4)));
+        let joined = repeated.as_ref().map_or(0, |e| e.joined.saturating_add(1));
+        let spec = CallSpec {
+            facts: CallFacts {
+                logical_request_id,
+                tenant: clean(begin.tenant),
+                operation: clean(begin.operation),
+                provider,
+                protocol: protocol.name(),
+                model: body.model.or(target.model).map_or_else(String::new, |m| clean(&m)),
+                prompt_hash: if has_body { hex(body.hash) } else { String::new() },
+                input_token_estimate: estimate,
+                max_output_tokens: body.max_output_tokens,
+            },
+            protocol,
+            stream: body.stream || target.stream,
+            replayable: begin.replayable,
+            batch: begin.batch,
+            policy,
+            rules,
+            started_at: now,
+            deadline,
+            earlier_attempts: repeated.as_ref().map_or(0, |e| e.attempts),
+            joined,
+            judged_by_user: begin.judged_by_user,
+        };
+        let id = self.free_number();
+        let call = Call::new(CallId(u64::from(id)), spec);
+        self.calls.insert(id, Entry { call, fingerprint, joined, began: now });
+        if id % SWEEP_EVERY == 0 {
+            self.sweep(now);
+        }
+        let action = self.handle(id, Input::Start, now);
+        (id, action)
+    }
+
+    /// Gives a call what happened. A number that is not (or no longer) in use does nothing.
+    pub fn handle(&mut self, id: u32, input: Input<'_>, now: Instant) -> Action {
+        let Some(entry) = self.calls.get_mut(&id) else { return Action::Continue };
+        let mut world = World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox };
+        let action = entry.call.handle(now, input, &mut world);
+        if matches!(action, Action::Return | Action::Fail | Action::Reject)
+            && let Some(key) = entry.fingerprint
+        {
+            let call = &entry.call;
+            let ended = Ended {
+                logical_request_id: call.facts().logical_request_id.clone(),
+                attempts: call.attempts(),
+                joined: entry.joined,
+                deadline: call.deadline(),
+            };
+            self.joins.on_end(key, ended, now);
+        }
+        let ended_well = matches!(action, Action::Deliver) || (matches!(input, Input::StreamEnd { .. }) && entry.call.is_done());
+        if ended_well {
+            self.calls.remove(&id);
+        }
+        action
+    }
+
+    /// A call under way.
+    #[must_use]
+    pub fn call(&self, id: u32) -> Option<&Call> {
+        self.calls.get(&id).map(|entry| &entry.call)
+    }
+
+    /// Forgets a call whose end the driver has dealt with.
+    pub fn forget(&mut self, id: u32) -> Option<Call> {
+        self.calls.remove(&id).map(|entry| entry.call)
+    }
+
+    /// Calls under way.
+    #[must_use]
+    pub fn active(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Calls that a retry of a layer above could still join.
+    #[must_use]
+    pub fn joinable(&self) -> usize {
+        self.joins.len()
+    }
+
+    /// The packed records that wait to be handed out.
+    pub fn take_records(&mut self) -> String {
+        core::mem::take(&mut self.outbox)
+    }
+
+    /// Whether records wait.
+    #[must_use]
+    pub fn has_records(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Ends calls that their host abandoned: those whose deadline is long past.
+    pub fn sweep(&mut self, now: Instant) {
+        let gone: Vec<u32> = self
+            .calls
+            .iter()
+            .filter(|(_, entry)| entry.began < now && entry.call.deadline().plus(GRACE) < now)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in gone {
+            if let Some(mut entry) = self.calls.remove(&id) {
+                let mut world = World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox };
+                entry.call.abandon(now, &mut world);
+            }
+        }
+    }
+
+    /// The verdict that waits for the user's hook.
+    #[must_use]
+    pub fn verdict(&self, id: u32) -> Option<&Classification> {
+        self.call(id).and_then(Call::verdict)
+    }
+
+    /// How a call ended, packed: class, reason, retryable, retry after, retry at, attempts, logical request, provider,
+    /// protocol, model; then the records of its failed attempts. The call is forgotten.
+    pub fn ending(&mut self, id: u32) -> String {
+        let Some(call) = self.forget(id) else { return String::new() };
+        let mut out = String::new();
+        if let Some(ending) = call.ending() {
+            let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
+            let facts = call.facts();
+            let fields: [&str; 10] = [
+                ending.class.name(),
+                &ending.reason,
+                if ending.retryable { "1" } else { "0" },
+                &number(ending.retry_after.map(|m| m.0)),
+                &number(ending.retry_at.map(|t| t.0)),
+                &call.attempts().to_string(),
+                &facts.logical_request_id,
+                &facts.provider,
+                facts.protocol,
+                &facts.model,
+            ];
+            for (at, field) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(FIELD);
+                }
+                out.push_str(field);
+            }
+        }
+        out.push(RECORD);
+        out.push_str(call.failed_attempts());
+        out
+    }
+
+    fn free_number(&mut self) -> u32 {
+        loop {
+            let id = self.next;
+            // 23 bits, so that number and action fit one 32-bit value; a number in use is passed over.
+            self.next = if id >= 0x7F_FFFF { 1 } else { id.saturating_add(1) };
+            if !self.calls.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+}
+
+impl CustomProvider {
+    /// Whether a URL is this provider's.
+    fn answers(&self, url: &str, host: &str) -> bool {
+        self.matches.iter().any(|pattern| {
+            if pattern.contains("://") {
+                url.starts_with(pattern.as_str())
+            } else if let Some(suffix) = pattern.strip_prefix('*') {
+                host.ends_with(suffix) || host.split(':').next().is_some_and(|bare| bare.ends_with(suffix))
+            } else {
+                host == pattern || (!pattern.contains(':') && host.split(':').next() == Some(pattern))
+            }
+        })
+    }
+}
+
+fn fingerprint(method: &str, url: &str, body: u128) -> u128 {
+    use core::hash::Hasher;
+    use siphasher::sip128::{Hasher128, SipHasher13};
+    let mut hasher = SipHasher13::new_with_key(&body.to_le_bytes());
+    hasher.write(method.as_bytes());
+    hasher.write(b"\n");
+    hasher.write(url.as_bytes());
+    hasher.finish128().as_u128()
+}
+
+fn hex(value: u128) -> String {
+    let mut out = String::with_capacity(32);
+    // Writing to a String can't fail.
+    let _ = write!(out, "{value:032x}");
+    out
+}

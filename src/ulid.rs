@@ -1,0 +1,36 @@
+//! Identifiers: ULIDs (<https://github.com/ulid/spec>), 48 bits of time and 80 of randomness, which sort by time.
+
+use crate::time::Instant;
+
+/// Crockford's base 32.
+const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/// A ULID of 26 characters.
+#[must_use]
+pub fn ulid(now: Instant, rng: &mut fastrand::Rng) -> String {
+    let time = u128::from(now.0 & 0xFFFF_FFFF_FFFF).wrapping_shl(80);
+    let random = rng.u128(..).wrapping_shr(48);
+    let bits = time | random;
+    (0..26_u32)
+        .rev()
+        .map(|place| {
+            let digit = bits.wrapping_shr(place.saturating_mul(5)) & 31;
+            char::from(usize::try_from(digit).ok().and_then(|d| ALPHABET.get(d)).copied().unwrap_or(b'0'))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ulid_has_26_characters_and_sorts_by_time() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let early = ulid(Instant(1_795_996_800_000), &mut rng);
+        let later = ulid(Instant(1_795_996_800_001), &mut rng);
+        assert_eq!(early.len(), 26);
+        assert!(early < later && early.starts_with("01"), "{early} {later}");
+        assert_ne!(ulid(Instant(5), &mut rng), ulid(Instant(5), &mut rng));
+    }
+}

@@ -1,0 +1,89 @@
+// How the core enters: each entry loads it by itself, and where a host refuses, the error says what to do.
+// Each case runs in a Node of its own, since a core that is in stays in.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const dist = new URL("../../pkg/dist/", import.meta.url);
+const at = (file) => JSON.stringify(new URL(file, dist).href);
+
+/** Runs module code in a fresh Node and gives what it prints. */
+function inFreshNode(code, ...flags) {
+  const args = [...flags, "--input-type=module", "--eval", code];
+  return execFileSync(process.execPath, args, { encoding: "utf8" }).trim();
+}
+
+const messageOfRequireCore = `
+  const { requireCore } = await import(${at("load.js")});
+  try { requireCore(); console.log("loaded"); } catch (error) { console.log(error.message); }`;
+
+test("the main entry has its core after the import alone", () => {
+  assert.equal(inFreshNode(`await import(${at("entry.inline.js")}); ${messageOfRequireCore}`), "loaded");
+});
+
+test("the package can be required, and gives the same module as an import", () => {
+  const code = `
+    import { createRequire } from "node:module";
+    const path = ${JSON.stringify(fileURLToPath(new URL("../../package.json", import.meta.url)))};
+    const required = createRequire(path)("evenkeel");
+    const imported = await import(${at("entry.inline.js")});
+    console.log(required.createKeel === imported.createKeel && typeof imported.createKeel);`;
+  assert.equal(inFreshNode(code, "--no-warnings"), "function");
+});
+
+test("slim without a core says that install has to be called", () => {
+  const message = inFreshNode(`await import(${at("slim.js")}); ${messageOfRequireCore}`);
+  assert.match(message, /evenkeel\/slim.*Call `install\(module\)`/);
+});
+
+test("slim takes bytes or a compiled module, and a second install changes nothing", () => {
+  const code = (argument) => `
+    import { readFileSync } from "node:fs";
+    const { install } = await import(${at("slim.js")});
+    const bytes = readFileSync(new URL(${at("core.wasm")}));
+    install(${argument});
+    install(new Uint8Array([1, 2, 3]));
+    ${messageOfRequireCore}`;
+  assert.equal(inFreshNode(code("bytes")), "loaded");
+  assert.equal(inFreshNode(code("new WebAssembly.Module(bytes)")), "loaded");
+});
+
+test("bytes that are not wasm are refused by install, and the right ones still work after it", () => {
+  const code = `
+    import { readFileSync } from "node:fs";
+    const { install } = await import(${at("slim.js")});
+    try { install(new Uint8Array([1, 2, 3])); } catch (error) { console.log(error.name); }
+    install(readFileSync(new URL(${at("core.wasm")})));
+    ${messageOfRequireCore}`;
+  assert.deepEqual(inFreshNode(code).split("\n"), ["CompileError", "loaded"]);
+});
+
+test("importing never throws, and a refusal by a Content-Security-Policy names the directive to add", () => {
+  const refuse = (text) => `
+    WebAssembly.Module = class { constructor() { throw new WebAssembly.CompileError(${JSON.stringify(text)}); } };
+    await import(${at("entry.inline.js")});
+    ${messageOfRequireCore}`;
+  const chromium =
+    "WebAssembly.Module(): Compiling or instantiating WebAssembly module violates the following Content Security " +
+    "policy directive because 'unsafe-eval' is not an allowed source of script";
+  assert.match(inFreshNode(refuse(chromium)), /Add 'wasm-unsafe-eval' to its script-src/);
+  const workerd = "WebAssembly.Module(): Wasm code generation disallowed by embedder";
+  assert.match(inFreshNode(refuse(workerd)), /Import from `evenkeel` with a bundler/);
+});
+
+test("a host without WebAssembly is told apart from a broken file", () => {
+  const code = `delete globalThis.WebAssembly; await import(${at("entry.inline.js")}); ${messageOfRequireCore}`;
+  assert.match(inFreshNode(code), /this host has no WebAssembly/);
+});
+
+test("a restart after a trap gives a fresh instance", () => {
+  const code = `
+    await import(${at("entry.inline.js")});
+    const { restartCore } = await import(${at("load.js")});
+    restartCore();
+    restartCore();
+    ${messageOfRequireCore}`;
+  assert.equal(inFreshNode(code), "loaded");
+});
