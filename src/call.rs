@@ -34,6 +34,9 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 mod decide;
+mod streaming;
+
+use streaming::Streaming;
 
 pub use decide::{Facts, Final, decide};
 
@@ -87,11 +90,12 @@ pub enum Input<'a> {
     },
     /// The next part of a body that is too large to be given at once.
     BodyPart(&'a [u8]),
-    /// The stream that was given on has ended.
-    StreamEnd {
-        /// Bytes that went through.
-        bytes: u64,
-    },
+    /// The next chunk of a stream.
+    Chunk(&'a [u8]),
+    /// The stream's body has ended, without an error of the connection.
+    StreamEnd,
+    /// The reader of the answer was slow: nothing was read for so long.
+    Idle(Millis),
     /// The attempt's request or body failed at the transport.
     Transport(TransportError<'a>),
     /// The timer armed for the last action fired.
@@ -124,8 +128,13 @@ pub enum Action {
     Judge,
     /// Done: give the caller the answer that was read.
     Deliver,
-    /// Done as far as retries go: pass the stream on and say how it ends.
-    DeliverStream,
+    /// Read the stream, and hold what comes until told otherwise.
+    ReadStream,
+    /// The commit point: give the caller all that was held, and pass on what comes.
+    Commit,
+    /// Done: the stream has failed in the caller's hands. Pass on the first [`Call::pass`] bytes of the chunk at hand,
+    /// then [`Call::tail`], then an error.
+    Break,
     /// Done: give the caller the failed answer as it came.
     Return,
     /// Done: there is no answer; see [`Call::ending`].
@@ -160,6 +169,8 @@ pub struct Ending {
     pub retry_at: Option<Instant>,
 }
 
+/// How much before its time a host's timer may fire and still count as having fired.
+const TIMER_SLACK: Millis = Millis(1);
 /// Bytes of a failed answer that are read before it is judged; a longer one is judged by its beginning.
 const ERROR_BODY_CAP: u64 = 1_048_576;
 /// Bytes of a body that is read in parts which are kept for the classifier.
@@ -170,7 +181,7 @@ enum State {
     Admitting { until: Instant },
     Head,
     Body(Box<Reading>),
-    Stream,
+    Stream(Box<Streaming>),
     Judging(Box<Judgement>),
     Backoff { until: Instant },
     Done,
@@ -192,6 +203,8 @@ struct Judgement {
     verdict: Classification,
     /// Whether the driver holds an answer that it can give to the caller as it came.
     answered: bool,
+    /// The stream that failed before its commit point, if it was one.
+    streaming: Option<Box<Streaming>>,
 }
 
 /// One logical request. See the module's documentation for its states and the driver's contract.
@@ -208,9 +221,11 @@ pub struct Call {
     queued_since: Instant,
     queue: Millis,
     backoff: Millis,
-    last_wait: Millis,
+    waits: Backoff,
     ending: Option<Ending>,
     failed_attempts: String,
+    tail: Vec<u8>,
+    pass: u64,
     now: Instant,
 }
 
@@ -219,6 +234,7 @@ impl Call {
     #[must_use]
     pub fn new(id: CallId, spec: CallSpec) -> Self {
         let now = spec.started_at;
+        let waits = Backoff::new(spec.policy.base, spec.policy.cap, spec.policy.jitter);
         Self {
             id,
             attempts: spec.earlier_attempts,
@@ -231,9 +247,11 @@ impl Call {
             queued_since: now,
             queue: Millis::ZERO,
             backoff: Millis::ZERO,
-            last_wait: Millis::ZERO,
+            waits,
             ending: None,
             failed_attempts: String::new(),
+            tail: Vec::new(),
+            pass: 0,
             now,
         }
     }
@@ -253,7 +271,7 @@ impl Call {
                 self.queued_since = self.now;
                 self.admit(world)
             }
-            (Input::Timer, State::Head | State::Body(_) | State::Stream) => self.timed_out(world),
+            (Input::Timer, State::Head | State::Body(_) | State::Stream(_)) => self.timed_out(world),
             (Input::Head { status, headers }, State::Head) => self.on_head(status, headers, world),
             (Input::BodyPart(part), State::Body(reading)) => {
                 reading.take(part);
@@ -264,13 +282,21 @@ impl Call {
                 reading.take_whole(bytes);
                 self.on_body(&reading, if reading.kept.is_empty() { bytes } else { &reading.kept }, complete, world)
             }
-            (Input::StreamEnd { bytes }, State::Stream) => self.on_stream_end(bytes, world),
-            (Input::Transport(error), State::Head | State::Body(_) | State::Stream) => self.on_transport(error, world),
-            (Input::Judged(overruled), State::Judging(judgement)) => {
-                let answered = judgement.answered;
-                let verdict = overruled.cloned().unwrap_or_else(|| judgement.verdict.clone());
-                self.conclude(verdict, answered, world)
+            (Input::Chunk(chunk), State::Stream(streaming)) => {
+                let verdict = streaming.guard.on_chunk(chunk, self.now);
+                self.on_stream(verdict, world)
             }
+            (Input::StreamEnd, State::Stream(streaming)) => {
+                let verdict = streaming.guard.on_end(self.now);
+                self.on_stream(verdict, world)
+            }
+            (Input::Idle(idle), State::Stream(streaming)) => {
+                streaming.guard.on_idle(idle);
+                Action::Continue
+            }
+            (Input::Transport(error), State::Stream(_)) => self.on_stream_reset(error, world),
+            (Input::Transport(error), State::Head | State::Body(_)) => self.on_transport(error, world),
+            (Input::Judged(overruled), State::Judging(_)) => self.on_judged(overruled, world),
             _ => Action::Continue,
         }
     }
@@ -280,7 +306,10 @@ impl Call {
     pub fn wake(&self) -> Instant {
         match &self.state {
             State::Head => self.first_byte_until.min(self.attempt_until),
-            State::Body(_) | State::Stream => self.attempt_until,
+            State::Body(_) => self.attempt_until,
+            State::Stream(streaming) => {
+                streaming.guard.next_deadline().map_or(self.attempt_until, |(at, _)| at.min(self.attempt_until))
+            }
             State::Admitting { until } | State::Backoff { until } => *until,
             State::Judging(_) | State::Done => Instant::NEVER,
         }
@@ -320,6 +349,24 @@ impl Call {
     #[must_use]
     pub fn failed_attempts(&self) -> &str {
         &self.failed_attempts
+    }
+
+    /// What ends a broken stream: the protocol's own error event, or nothing if the upstream sent one.
+    #[must_use]
+    pub fn tail(&self) -> &[u8] {
+        &self.tail
+    }
+
+    /// How many bytes of the last chunk of a failed stream are still the caller's.
+    #[must_use]
+    pub fn pass(&self) -> u64 {
+        self.pass
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
     }
 
     /// The verdict that waits for the user's hook, after [`Action::Judge`].
@@ -433,9 +480,8 @@ impl Call {
             attempt.provider_request_id = providers::request_id(provider, headers, b"").map_or_else(String::new, |id| clean(&id));
         }
         let failed = status >= 400;
-        if !failed && (self.spec.stream || is_stream_type(headers.get("content-type"))) && status == 200 {
-            self.state = State::Stream;
-            return Action::DeliverStream;
+        if status == 200 && self.is_streamed(headers.get("content-type").unwrap_or("")) {
+            return self.begin_stream(headers);
         }
         if matches!(status, 101 | 204 | 205 | 304) {
             self.state = State::Body(Box::new(Reading::new(status, headers.0.to_owned())));
@@ -494,15 +540,18 @@ impl Call {
         self.succeed(world)
     }
 
-    fn on_stream_end(&mut self, bytes: u64, world: &mut World<'_>) -> Action {
+    fn on_transport(&mut self, error: TransportError<'_>, world: &mut World<'_>) -> Action {
+        let verdict = self.transport_verdict(error);
         if let Some(attempt) = &mut self.attempt {
-            attempt.bytes = bytes;
+            attempt.delivery = match self.state {
+                State::Head => classify::delivery(None, Some(error)),
+                _ => Delivery::MaybeSent,
+            };
         }
-        self.succeed(world)
+        self.judge(verdict, false, world)
     }
 
-    fn on_transport(&mut self, error: TransportError<'_>, world: &mut World<'_>) -> Action {
-        let after_head = !matches!(self.state, State::Head);
+    fn transport_verdict(&self, error: TransportError<'_>) -> Classification {
         let signal = Signal {
             provider: &self.spec.facts.provider,
             protocol: self.spec.protocol,
@@ -515,17 +564,25 @@ impl Call {
             custom: &self.spec.rules,
             now: self.now,
         };
-        let verdict = classify::classify(&signal)
-            .unwrap_or_else(|| ours(ErrorClass::ConnectionError, "connection_failed", "transport.unknown", true));
-        if let Some(attempt) = &mut self.attempt {
-            attempt.delivery = if after_head { Delivery::MaybeSent } else { classify::delivery(None, Some(error)) };
-        }
-        self.judge(verdict, false, world)
+        classify::classify(&signal)
+            .unwrap_or_else(|| ours(ErrorClass::ConnectionError, "connection_failed", "transport.unknown", true))
     }
 
     fn timed_out(&mut self, world: &mut World<'_>) -> Action {
+        // The host's timer may fire a little early, and early only means "look again".
         let wake = self.wake();
+        if self.now.plus(TIMER_SLACK) < wake {
+            return Action::Continue;
+        }
         self.now = self.now.max(wake);
+        if let State::Stream(streaming) = &mut self.state
+            && self.now < self.attempt_until
+        {
+            return match streaming.guard.on_timeout(self.now) {
+                Some(verdict) => self.on_stream(verdict, world),
+                None => Action::Continue,
+            };
+        }
         let in_head = matches!(self.state, State::Head);
         let (reason, rule) = if self.now >= self.spec.deadline {
             ("deadline_exceeded", "timeout.deadline")
@@ -537,12 +594,29 @@ impl Call {
         if let Some(attempt) = &mut self.attempt {
             attempt.delivery = Delivery::MaybeSent;
         }
-        self.judge(ours(ErrorClass::Timeout, reason, rule, true), false, world)
+        let verdict = ours(ErrorClass::Timeout, reason, rule, true);
+        if matches!(self.state, State::Stream(_)) {
+            return self.stream_failed(verdict, 0, false, world);
+        }
+        self.judge(verdict, false, world)
+    }
+
+    fn on_judged(&mut self, overruled: Option<&Classification>, world: &mut World<'_>) -> Action {
+        let State::Judging(judgement) = core::mem::replace(&mut self.state, State::Done) else { return Action::Continue };
+        let Judgement { verdict, answered, streaming } = *judgement;
+        if let Some(streaming) = streaming {
+            self.state = State::Stream(streaming);
+        }
+        self.conclude(overruled.cloned().unwrap_or(verdict), answered, world)
     }
 
     fn judge(&mut self, verdict: Classification, answered: bool, world: &mut World<'_>) -> Action {
         if self.spec.judged_by_user {
-            self.state = State::Judging(Box::new(Judgement { verdict, answered }));
+            let streaming = match core::mem::replace(&mut self.state, State::Done) {
+                State::Stream(streaming) => Some(streaming),
+                _ => None,
+            };
+            self.state = State::Judging(Box::new(Judgement { verdict, answered, streaming }));
             Action::Judge
         } else {
             self.conclude(verdict, answered, world)
@@ -553,14 +627,14 @@ impl Call {
     fn conclude(&mut self, verdict: Classification, answered: bool, world: &mut World<'_>) -> Action {
         let delivery = self.attempt.as_ref().map_or(Delivery::NotSent, |a| a.delivery);
         self.settle(Some(&verdict), world);
-        let policy = &self.spec.policy;
+        let policy = self.spec.policy;
         let steps = self.attempts.saturating_sub(self.spec.earlier_attempts).max(1);
-        let mut backoff = policy.backoff().delay(steps, self.last_wait, world.rng);
+        let mut backoff = self.waits.delay(steps, world.rng);
         if verdict.class == ErrorClass::Overloaded {
             // Capacity comes back slowly, and every early return takes some of it away.
             backoff = backoff.times(2).min(policy.cap);
         }
-        let spread = spread(verdict.wait_hint, world.rng);
+        let spread = verdict.wait_hint.map_or(Millis::ZERO, |hint| Backoff::hinted(hint, world.rng).minus(hint));
         let facts = Facts {
             verdict: &verdict,
             delivery,
@@ -569,7 +643,7 @@ impl Call {
             now: self.now,
             deadline: self.spec.deadline,
         };
-        let mut decision = decide(&facts, policy, backoff, spread);
+        let mut decision = decide(&facts, &policy, backoff, spread);
         if decision.is_ok() {
             let cost = if delivery == Delivery::MaybeSent { RetryCost::Ambiguous } else { RetryCost::Plain };
             if !world.control.may_retry(&self.spec.facts.provider, cost, self.now) {
@@ -578,7 +652,6 @@ impl Call {
         }
         match decision {
             Ok(wait) => {
-                self.last_wait = wait;
                 self.backoff = self.backoff.plus(wait);
                 self.close_attempt(&verdict, None, Decision::Retry, Some(wait), world);
                 self.state = State::Backoff { until: self.now.plus(wait) };
@@ -631,7 +704,6 @@ impl Call {
 
     fn succeed(&mut self, world: &mut World<'_>) -> Action {
         self.settle(None, world);
-        let streamed = matches!(self.state, State::Stream);
         if let Some(mut attempt) = self.attempt.take() {
             attempt.finished_at = self.now;
             attempt.status = Status::Succeeded;
@@ -639,7 +711,7 @@ impl Call {
             attempt.pack(&self.spec.facts, world.outbox);
             self.finish_with(Status::Succeeded, None, attempt.input_tokens, attempt.output_tokens, world);
         }
-        if streamed { Action::Continue } else { Action::Deliver }
+        Action::Deliver
     }
 
     fn cancel(&mut self, world: &mut World<'_>) -> Action {
@@ -649,6 +721,7 @@ impl Call {
 
     /// Ends the call from whatever state it is in, for a reason that is nobody's failure.
     fn end_early(&mut self, status: Status, class: ErrorClass, reason: &'static str, world: &mut World<'_>) {
+        self.note_stream();
         if matches!(self.state, State::Admitting { .. }) {
             world.control.leave(self.id, self.now);
         }
@@ -772,20 +845,4 @@ fn ours(class: ErrorClass, reason: &'static str, rule: &'static str, retryable: 
         reason: reason.into(),
         rule: rule.into(),
     }
-}
-
-/// A small positive time on top of a hint: up to a tenth of it, at least up to 50 ms and at most up to 2 s, so that a
-/// fleet which was told the same number does not come back in one instant.
-fn spread(hint: Option<Millis>, rng: &mut fastrand::Rng) -> Millis {
-    hint.map_or(Millis::ZERO, |hint| Millis(rng.u64(0..=(hint.0 / 10).clamp(50, 2_000))))
-}
-
-/// Whether a content type is one that is read piece by piece.
-fn is_stream_type(content_type: Option<&str>) -> bool {
-    content_type.is_some_and(|value| {
-        let essence = value.split(';').next().unwrap_or("").trim();
-        ["text/event-stream", "application/x-ndjson", "application/ndjson", "application/vnd.amazon.eventstream"]
-            .iter()
-            .any(|known| essence.eq_ignore_ascii_case(known))
-    })
 }

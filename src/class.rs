@@ -53,6 +53,29 @@ pub enum Scope {
     Provider,
 }
 
+/// Whether the request of an attempt reached the provider: what a second try may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Delivery {
+    /// It did not: the connection was refused, never made, or the stream was refused. Sending it again is free.
+    NotSent,
+    /// It may have: a reset or a timeout after the request went out. Sending it again may pay twice.
+    MaybeSent,
+    /// It did, and was answered.
+    Answered,
+}
+
+impl Delivery {
+    /// The public name: `not_sent`, `maybe_sent` or `answered`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotSent => "not_sent",
+            Self::MaybeSent => "maybe_sent",
+            Self::Answered => "answered",
+        }
+    }
+}
+
 /// The verdict on one failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classification {

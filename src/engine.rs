@@ -240,8 +240,7 @@ impl Engine {
             };
             self.joins.on_end(key, ended, now);
         }
-        let ended_well = matches!(action, Action::Deliver) || (matches!(input, Input::StreamEnd { .. }) && entry.call.is_done());
-        if ended_well {
+        if matches!(action, Action::Deliver) {
             self.calls.remove(&id);
         }
         action

@@ -16,16 +16,21 @@ export const DO = {
   WAIT: 4,
   JUDGE: 5,
   DELIVER: 6,
-  DELIVER_STREAM: 7,
+  READ_STREAM: 7,
   RETURN: 8,
   FAIL: 9,
   REJECT: 10,
+  COMMIT: 11,
+  BREAK: 12,
 } as const;
 
 /** The bits of an answer that say what to do. */
 export const ACTION = 31;
 /** Set in an answer when records wait. */
 export const RECORDS = 32;
+
+/** What is asked for, where nothing has ended yet. */
+export const UNDER_WAY: ReadonlySet<number> = new Set([DO.CONTINUE, DO.SEND, DO.READ_BODY, DO.READ_STREAM, DO.SLEEP, DO.WAIT, DO.JUDGE]);
 
 /** Makes the core when it is first needed, and again after a trap. */
 export class CoreHandle {

@@ -4,8 +4,9 @@
  * ever woken, polled or cleaned up by another.
  */
 import type { Core } from "./core.js";
-import { ACTION, type CoreHandle, DO, RECORDS } from "./core-handle.js";
+import { ACTION, type CoreHandle, DO, RECORDS, UNDER_WAY } from "./core-handle.js";
 import { KeelError } from "./errors.js";
+import { type Held, Pump } from "./pump.js";
 import { unpack } from "./records.js";
 import { concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
 import { packHeaders, rewrap, synthesize } from "./response.js";
@@ -77,6 +78,7 @@ class Drive {
   #attempt: AbortController | undefined;
   #response: Response | undefined;
   #read: Read | undefined;
+  #held: Held | undefined;
   #cause: unknown;
   #streaming = false;
 
@@ -98,7 +100,7 @@ class Drive {
     let code = this.#begin();
     for (;;) {
       this.#records(code);
-      if (this.#aborted !== undefined && (code & ACTION) < DO.DELIVER) {
+      if (this.#aborted !== undefined && UNDER_WAY.has(code & ACTION)) {
         this.#stop(this.#aborted.reason);
         code = core.cancelled(this.#id, this.#now());
         continue;
@@ -120,8 +122,11 @@ class Drive {
           break;
         case DO.DELIVER:
           return this.#answer();
-        case DO.DELIVER_STREAM:
-          return this.#stream();
+        case DO.READ_STREAM:
+          code = await this.#hold();
+          break;
+        case DO.COMMIT:
+          return this.#pump();
         case DO.RETURN:
           return this.#failedAnswer();
         case DO.FAIL:
@@ -236,6 +241,7 @@ class Drive {
     this.#attempt = attempt;
     this.#response = undefined;
     this.#read = undefined;
+    this.#held = undefined;
     const key = this.#context.idempotencyKey;
     let outcome: Response | Interrupt;
     try {
@@ -342,16 +348,20 @@ class Drive {
   /** The good answer: as it came, around the body that was read. */
   #answer(): Response {
     const response = this.#response as Response;
+    const held = this.#held;
+    if (held !== undefined) return rewrap(response, concat(held.chunks, sizeOf(held.chunks)) as Uint8Array<ArrayBuffer>);
     const read = this.#read;
     return read === undefined ? response : rewrap(response, bodyOf(read));
   }
 
   /** The last upstream answer as it came, plus what happened. */
   #failedAnswer(): Response {
+    const pass = this.#held === undefined ? 0 : this.#core.pass(this.#id);
     const ending = this.#ending();
     const response = this.#response as Response;
-    const read = this.#read as Read;
-    return rewrap(response, bodyOf(read), {
+    const body = this.#held === undefined ? bodyOf(this.#read as Read) : brokenStream(this.#held, pass, new KeelError(ending));
+    this.#held?.reader.cancel().catch(ignore);
+    return rewrap(response, body, {
       "x-should-retry": "false",
       "x-evenkeel-logical-request-id": ending.logicalRequestId,
       "x-evenkeel-attempts": String(ending.attemptCount),
@@ -400,56 +410,71 @@ class Drive {
     };
   }
 
-  /** Passes a streamed answer on and tells the core how it ended. */
-  #stream(): Response {
-    const response = this.#response as Response;
-    if (response.body === null) {
-      this.#records(this.#core.streamEnd(this.#id, this.#now(), 0));
-      return response;
+  /** Reads a stream up to its commit point, its end or its failure; what came is held here. */
+  async #hold(): Promise<number> {
+    const core = this.#core;
+    const body = (this.#response as Response).body;
+    if (body === null) return core.streamEnd(this.#id, this.#now());
+    const reader = body.getReader();
+    const held: Uint8Array[] = [];
+    this.#held = { reader, chunks: held, last: undefined };
+    for (;;) {
+      this.#arm(core.wakeIn);
+      let outcome: ReadableStreamReadResult<Uint8Array> | Interrupt;
+      try {
+        outcome = await this.#race(reader.read());
+        while (outcome === "timer") {
+          const code = core.timer(this.#id, this.#now());
+          if ((code & ACTION) !== DO.CONTINUE) return code;
+          this.#arm(core.wakeIn);
+          outcome = await this.#race(undefined);
+        }
+      } catch (error) {
+        if (this.#aborted !== undefined) return DO.CONTINUE;
+        this.#cause = error;
+        return core.transport(this.#id, this.#now(), packError(error));
+      }
+      if (outcome === "cancelled") return DO.CONTINUE;
+      if (outcome.done) return core.streamEnd(this.#id, this.#now());
+      const code = core.chunk(this.#id, this.#now(), outcome.value);
+      if ((code & ACTION) === DO.CONTINUE || (code & ACTION) === DO.COMMIT) held.push(outcome.value);
+      else this.#held.last = outcome.value;
+      if ((code & ACTION) !== DO.CONTINUE) return code;
     }
+  }
+
+  /** From the commit point on: everything that comes goes through, and the stream's end is told as it was. */
+  #pump(): Response {
+    const response = this.#response as Response;
+    const held = this.#held ?? { reader: (response.body as ReadableStream<Uint8Array>).getReader(), chunks: [], last: undefined };
+    this.#held = held;
     this.#streaming = true;
-    const reader = response.body.getReader();
-    let bytes = 0;
-    const end = (code: number): void => {
-      this.#records(code);
-      this.#core.ending(this.#id);
-      this.#streaming = false;
-      this.release();
-    };
-    const stream = new ReadableStream<Uint8Array<ArrayBuffer>>(
-      {
-        pull: async (controller) => {
-          try {
-            this.#arm(this.#core.wakeIn);
-            const next = await this.#race(reader.read());
-            if (next === "cancelled" || next === "timer") {
-              const reason = next === "cancelled" ? this.#aborted?.reason : undefined;
-              const code = next === "cancelled" ? this.#core.cancelled(this.#id, this.#now()) : this.#core.timer(this.#id, this.#now());
-              if ((code & ACTION) === DO.CONTINUE) return;
-              this.#stop(reason);
-              end(code);
-              controller.error(reason ?? new Error("evenkeel: the stream took longer than its attempt may"));
-            } else if (next.done) {
-              end(this.#core.streamEnd(this.#id, this.#now(), bytes));
-              controller.close();
-            } else {
-              bytes += next.value.byteLength;
-              controller.enqueue(next.value as Uint8Array<ArrayBuffer>);
-            }
-          } catch (error) {
-            end(this.#core.transport(this.#id, this.#now(), packError(error)));
-            controller.error(error);
-          }
-        },
-        cancel: async (reason) => {
-          end(this.#core.cancelled(this.#id, this.#now()));
-          this.#attempt?.abort(reason);
-          await reader.cancel(reason);
-        },
+    const pump = new Pump(held.reader, held.chunks, {
+      now: () => this.#now(),
+      chunk: (bytes) => this.#core.chunk(this.#id, this.#now(), bytes),
+      end: () => this.#core.streamEnd(this.#id, this.#now()),
+      idle: (ms) => void this.#core.idle(this.#id, this.#now(), ms),
+      broken: (error) => {
+        this.#cause = error;
+        return this.#core.transport(this.#id, this.#now(), packError(error));
       },
-      { highWaterMark: 0 },
-    );
-    return rewrap(response, stream);
+      timer: () => this.#core.timer(this.#id, this.#now()),
+      cancelled: () => this.#core.cancelled(this.#id, this.#now()),
+      arm: () => this.#arm(this.#core.wakeIn),
+      pass: () => this.#core.pass(this.#id),
+      tail: () => this.#core.tail(this.#id),
+      stop: (reason) => this.#stop(reason),
+      error: () => new KeelError(this.#ending()),
+      finished: (code) => {
+        this.#records(code);
+        if ((code & ACTION) === DO.REJECT) this.#core.ending(this.#id);
+        this.#streaming = false;
+        this.release();
+      },
+      explain: (error) => this.explain(error),
+    });
+    this.#interrupt = (why) => pump.interrupt(why, this.#aborted?.reason);
+    return rewrap(response, pump.stream);
   }
 
   #records(code: number): void {
@@ -464,6 +489,7 @@ class Drive {
     attempt.abort(reason);
     const response = this.#response;
     if (response?.body && !response.body.locked) response.body.cancel(reason).catch(ignore);
+    this.#held?.reader.cancel(reason).catch(ignore);
     this.#read?.rest?.return?.().catch(ignore);
   }
 
@@ -531,6 +557,27 @@ async function readBody(response: Response, cap: number): Promise<Read> {
       };
     }
   }
+}
+
+/** The beginning of a stream that failed before it was given on, with the error event that the upstream sent. */
+function brokenStream(held: Held, pass: number, error: KeelError): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const chunks = held.last === undefined ? held.chunks : [...held.chunks, held.last.subarray(0, pass)];
+  let at = 0;
+  return new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      pull(controller) {
+        const next = chunks[at];
+        at += 1;
+        if (next === undefined) controller.error(error);
+        else if (next.byteLength > 0) controller.enqueue(next as Uint8Array<ArrayBuffer>);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+function sizeOf(chunks: readonly Uint8Array[]): number {
+  return chunks.reduce((size, chunk) => size + chunk.byteLength, 0);
 }
 
 function bodyOf(read: Read): BodyInit {

@@ -47,7 +47,12 @@ impl Core {
             min_per_second_milli: to_u32(min_per_second * 1_000.0),
             ..RetryBudgetConfig::default()
         });
-        let policy = policy(limits, Policy::STANDARD);
+        let preset = match limits.get(16).copied().map(to_u32) {
+            Some(1) => Policy::INTERACTIVE,
+            Some(2) => Policy::BACKGROUND,
+            _ => Policy::STANDARD,
+        };
+        let policy = policy(limits, preset);
         Self { engine: Engine::new(seed, secret, policy, Control::new(budget)), wake_in: f64::INFINITY, read_cap: 0.0 }
     }
 
@@ -133,10 +138,30 @@ impl Core {
         self.handle(id, now, Input::Body { bytes, complete })
     }
 
+    /// The next chunk of a stream.
+    pub fn chunk(&mut self, id: u32, now: f64, chunk: &[u8]) -> u32 {
+        self.handle(id, now, Input::Chunk(chunk))
+    }
+
     /// The stream ended.
     #[wasm_bindgen(js_name = streamEnd)]
-    pub fn stream_end(&mut self, id: u32, now: f64, bytes: f64) -> u32 {
-        self.handle(id, now, Input::StreamEnd { bytes: to_u64(bytes) })
+    pub fn stream_end(&mut self, id: u32, now: f64) -> u32 {
+        self.handle(id, now, Input::StreamEnd)
+    }
+
+    /// Nothing was read for so many milliseconds, since the reader of the answer was slow.
+    pub fn idle(&mut self, id: u32, now: f64, idle: f64) -> u32 {
+        self.handle(id, now, Input::Idle(Millis(to_u64(idle))))
+    }
+
+    /// What ends a broken stream.
+    pub fn tail(&self, id: u32) -> Vec<u8> {
+        self.engine.call(id).map_or_else(Vec::new, |call| call.tail().to_vec())
+    }
+
+    /// How many bytes of the last chunk of a failed stream are the caller's.
+    pub fn pass(&self, id: u32) -> f64 {
+        self.engine.call(id).map_or(0.0, |call| to_f64(call.pass()))
     }
 
     /// The transport failed; `chain` is the error and its causes, packed.
@@ -245,10 +270,12 @@ impl Core {
             Action::Wait => 4,
             Action::Judge => 5,
             Action::Deliver => 6,
-            Action::DeliverStream => 7,
+            Action::ReadStream => 7,
             Action::Return => 8,
             Action::Fail => 9,
             Action::Reject => 10,
+            Action::Commit => 11,
+            Action::Break => 12,
         };
         if self.engine.has_records() { code | RECORDS } else { code }
     }

@@ -1,0 +1,186 @@
+/**
+ * A committed stream: bytes go through unchanged, in order, one at a time as the reader asks for them, and its end is told
+ * as it was: cleanly only if the answer is whole, else with the protocol's own error event and then an error.
+ */
+import { ACTION, DO } from "./core-handle.js";
+
+/** What was read of a stream before its commit point. */
+export interface Held {
+  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly chunks: Uint8Array[];
+  /** The chunk that failed it. */
+  last: Uint8Array | undefined;
+}
+
+/** What the pump needs of the call that it ends. The methods that return a number return the core's answer. */
+export interface PumpCall {
+  now(): number;
+  chunk(bytes: Uint8Array): number;
+  end(): number;
+  idle(ms: number): void;
+  broken(error: unknown): number;
+  timer(): number;
+  cancelled(): number;
+  arm(): void;
+  pass(): number;
+  tail(): Uint8Array;
+  stop(reason: unknown): void;
+  error(): unknown;
+  finished(code: number): void;
+  explain(error: unknown): unknown;
+}
+
+/** Shorter pauses of the reader are not worth telling the core of. */
+const IDLE_MS = 2;
+
+/** Passes a stream on. */
+export class Pump {
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #call: PumpCall;
+  #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
+  #idleSince: number;
+  #reading = false;
+  #over = false;
+  #pendingError: { readonly error: unknown } | undefined;
+
+  constructor(reader: ReadableStreamDefaultReader<Uint8Array>, held: readonly Uint8Array[], call: PumpCall) {
+    this.#reader = reader;
+    this.#call = call;
+    this.#idleSince = call.now();
+    let at = 0;
+    this.stream = new ReadableStream<Uint8Array<ArrayBuffer>>(
+      {
+        start: (controller) => {
+          this.#controller = controller;
+        },
+        pull: (controller) => {
+          if (this.#pendingError !== undefined) {
+            controller.error(this.#pendingError.error);
+            return;
+          }
+          const next = held[at];
+          if (next === undefined) return this.#pull();
+          at += 1;
+          controller.enqueue(next as Uint8Array<ArrayBuffer>);
+        },
+        cancel: (reason) => this.#cancel(reason),
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  /** The timer fired, or the caller's signal did. */
+  interrupt(why: "timer" | "cancelled", reason: unknown): void {
+    if (this.#over) return;
+    this.#guard(() => {
+      if (why === "cancelled") {
+        this.#finish(this.#call.cancelled());
+        this.#call.stop(reason);
+        this.#controller?.error(reason);
+        return;
+      }
+      this.#tellIdle();
+      this.#act(this.#call.timer(), undefined);
+      if (!this.#over) this.#call.arm();
+    });
+  }
+
+  #pull(): Promise<void> | undefined {
+    if (this.#over) return undefined;
+    this.#tellIdle();
+    this.#reading = true;
+    this.#call.arm();
+    return this.#reader.read().then(this.#onRead, this.#onError);
+  }
+
+  /** Time in which nobody asked for bytes is not the provider's. */
+  #tellIdle(): void {
+    if (this.#reading) return;
+    const now = this.#call.now();
+    const idle = now - this.#idleSince;
+    this.#idleSince = now;
+    if (idle >= IDLE_MS) this.#guard(() => this.#call.idle(idle));
+  }
+
+  readonly #onRead = ({ done, value }: ReadableStreamReadResult<Uint8Array>): void => {
+    this.#reading = false;
+    if (this.#over) return;
+    this.#guard(() => {
+      if (done) {
+        this.#act(this.#call.end(), undefined);
+        return;
+      }
+      const code = this.#call.chunk(value);
+      this.#idleSince = this.#call.now();
+      if ((code & ACTION) === DO.CONTINUE) this.#controller?.enqueue(value as Uint8Array<ArrayBuffer>);
+      else this.#act(code, value);
+    });
+  };
+
+  readonly #onError = (error: unknown): void => {
+    this.#reading = false;
+    if (!this.#over) this.#guard(() => this.#act(this.#call.broken(error), undefined));
+  };
+
+  /** Does what the core says of a chunk, an end, a gap or a break. */
+  #act(code: number, chunk: Uint8Array | undefined): void {
+    const controller = this.#controller;
+    switch (code & ACTION) {
+      case DO.DELIVER:
+        this.#finish(code);
+        controller?.close();
+        this.#reader.cancel().catch(ignore);
+        break;
+      case DO.BREAK: {
+        const rest = chunk?.subarray(0, this.#call.pass());
+        if (rest !== undefined && rest.byteLength > 0) controller?.enqueue(rest as Uint8Array<ArrayBuffer>);
+        const tail = this.#call.tail();
+        if (tail.byteLength > 0) controller?.enqueue(tail as Uint8Array<ArrayBuffer>);
+        const error = this.#call.error();
+        this.#finish(code);
+        this.#call.stop(error);
+        // An error at once would throw away what was just queued; it comes when that has been read.
+        this.#fail(error);
+        break;
+      }
+      default:
+        if (chunk !== undefined) controller?.enqueue(chunk as Uint8Array<ArrayBuffer>);
+    }
+  }
+
+  #fail(error: unknown): void {
+    const controller = this.#controller;
+    // With a high-water mark of 0, a desired size below it means that chunks are waiting to be read.
+    if (controller !== undefined && (controller.desiredSize ?? 0) < 0) this.#pendingError = { error };
+    else controller?.error(error);
+  }
+
+  #cancel(reason: unknown): void {
+    if (this.#over) return;
+    this.#guard(() => {
+      this.#finish(this.#call.cancelled());
+      this.#call.stop(reason);
+    });
+    this.#reader.cancel(reason).catch(ignore);
+  }
+
+  #finish(code: number): void {
+    this.#over = true;
+    this.#call.finished(code);
+  }
+
+  /** A core that traps ends the stream with an error, never with silence. */
+  #guard(step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      this.#over = true;
+      const explained = this.#call.explain(error);
+      this.#call.finished(0);
+      this.#controller?.error(explained);
+    }
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,258 @@
+//! What a failure is: `classify` turns what happened into a [`Classification`].
+//!
+//! Evidence in order: the user's own rules, the transport error, the status, the body's codes, its text. A page from
+//! something in between is told before a provider's rules are tried; a provider's table comes before those of the
+//! protocol and the generic ones. An error inside an HTTP 200 is what its twin with a status would be. Rules are data:
+//! one file a provider under `providers/`; see [`rule::Rule`] for their form.
+
+pub mod custom;
+pub mod docs;
+pub mod edge;
+pub mod facts;
+pub mod fingerprint;
+pub mod http;
+mod inband;
+pub mod providers;
+pub mod rule;
+pub mod transport;
+
+use crate::class::ErrorClass::{self, ConnectionError, Overloaded, QuotaExhausted, RateLimited, Timeout, Unknown};
+use crate::class::Scope::{Provider, Request};
+pub use crate::class::{Classification, Delivery};
+use crate::headers::Headers;
+use crate::limits::limits;
+use crate::protocol::Protocol;
+use crate::time::Instant;
+use crate::wait_hint::{body_hint, header_hint};
+pub use custom::CustomRule;
+use facts::{Facts, Shape};
+use inband::Found;
+pub use inband::{FINISHES, Finish};
+use rule::{Rule, Subject};
+use std::borrow::Cow;
+
+/// A transport error and its causes, outermost first: entries separated by `\u{1e}`, each `name \u{1f} code \u{1f}
+/// message`. At most 8 entries are looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct TransportError<'a>(pub &'a str);
+
+/// What is known of one answer, or of its absence.
+#[derive(Clone, Copy, Debug)]
+pub struct Signal<'a> {
+    /// A built-in name (`openai`), a host name, or nothing.
+    pub provider: &'a str,
+    /// The API's shape.
+    pub protocol: Protocol,
+    /// The URL, or nothing; its host stands in for an unknown provider.
+    pub url: &'a str,
+    /// The HTTP status; `None`: there was no answer.
+    pub status: Option<u16>,
+    /// The headers, packed.
+    pub headers: Headers<'a>,
+    /// The body, of which 64 KiB are looked at. An empty one on a success of a known protocol is a failure.
+    pub body: &'a [u8],
+    /// Whether `body` is what a stream delivered after its head.
+    pub stream: bool,
+    /// What the transport threw.
+    pub error: Option<TransportError<'a>>,
+    /// The user's own rules, tried first.
+    pub custom: &'a [CustomRule],
+    /// Now, for hints that are dates.
+    pub now: Instant,
+}
+
+impl Signal<'_> {
+    /// A signal of nothing: no answer, no error.
+    pub const EMPTY: Self = Signal {
+        provider: "",
+        protocol: Protocol::Unknown,
+        url: "",
+        status: None,
+        headers: Headers::EMPTY,
+        body: b"",
+        stream: false,
+        error: None,
+        custom: &[],
+        now: Instant(0),
+    };
+
+    /// The provider's table, by name, by host, or by the host of the URL.
+    fn provider(&self) -> Option<&'static providers::Provider> {
+        providers::find(self.provider).or_else(|| providers::by_host(host(self.url)?))
+    }
+}
+
+/// The host of a URL, without port and user.
+fn host(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    Some(if host.starts_with('[') { host } else { host.split(':').next()? })
+}
+
+/// Whether the request can have reached the provider.
+///
+/// `answered` if there was a status, save for those by which something in between says that it got no answer
+/// (504, 520, 524: `maybe_sent`) or never asked (521, 522, 523, 525, 526, 530: `not_sent`).
+#[must_use]
+pub fn delivery(status: Option<u16>, error: Option<TransportError<'_>>) -> Delivery {
+    match (status, error) {
+        (_, Some(error)) if status.is_none_or(|s| s < 400) => {
+            let delivery = transport::find(error).delivery;
+            // A head that came is proof that the request was sent.
+            if status.is_some() { Delivery::MaybeSent } else { delivery }
+        }
+        (Some(504 | 520 | 524), _) => Delivery::MaybeSent,
+        (Some(521 | 522 | 523 | 525 | 526 | 530), _) => Delivery::NotSent,
+        (Some(_), _) => Delivery::Answered,
+        (None, _) => Delivery::MaybeSent,
+    }
+}
+
+/// What the failure is; `None`: it is none.
+#[must_use]
+pub fn classify(signal: &Signal<'_>) -> Option<Classification> {
+    let Some(status) = signal.status else {
+        return signal.error.map(|error| custom_transport(signal, transport::classify(error)));
+    };
+    if status >= 300 {
+        let facts = Facts::of_body(signal.headers, signal.body);
+        return Some(verdict(signal, status, &facts, false));
+    }
+    let content_type = signal.headers.get("content-type").unwrap_or_default();
+    let found = if matches!(status, 204 | 205) {
+        Found::Fine
+    } else if signal.stream {
+        inband::in_stream(signal.body, content_type)
+    } else {
+        inband::in_body(signal.body, content_type, signal.protocol != Protocol::Unknown)
+    };
+    let found = match found {
+        // What broke the stream knows better why it is cut.
+        Found::Fine | Found::Cut | Found::Nothing | Found::Blank if signal.error.is_some() => {
+            return signal.error.map(|error| custom_transport(signal, transport::classify(error)));
+        }
+        found => found,
+    };
+    let plain = |class, retryable, scope, name: &'static str| {
+        Some(Classification {
+            class,
+            retryable,
+            scope,
+            wait_hint: header_hint(signal.headers, signal.now),
+            reason: Cow::Borrowed(name),
+            rule: Cow::Owned(["generic.", name].concat()),
+        })
+    };
+    match found {
+        Found::Fine => None,
+        Found::Error(facts) => Some(verdict(signal, http::twin_status(&facts), &facts, false)),
+        Found::ChoiceError(facts) => Some(verdict(signal, http::twin_status(&facts), &facts, true)),
+        Found::Finish(finish) => plain(finish.class, finish.retry, finish.scope, finish.name),
+        Found::Cut => plain(ConnectionError, true, Provider, "cut_answer"),
+        Found::Nothing => plain(ConnectionError, true, Provider, "no_answer"),
+        Found::Blank => plain(Timeout, true, Provider, "only_keep_alives"),
+        Found::Silent => plain(Unknown, false, Request, "silent_answer"),
+        Found::Page => plain(Unknown, true, Provider, "page_instead_of_answer"),
+    }
+}
+
+/// A user's rules may speak of transport errors too, by their reason as code.
+fn custom_transport(signal: &Signal<'_>, built_in: Classification) -> Classification {
+    if signal.custom.is_empty() {
+        return built_in;
+    }
+    let facts = Facts::of_code(&built_in.reason);
+    custom::find(signal.custom, 0, &facts).map_or(built_in, |rule| rule.classification(signal.provider, None))
+}
+
+/// The tables of an answer, in the order in which they are tried, with the names that their rules go by.
+fn tables(signal: &Signal<'_>, facts: &Facts) -> impl Iterator<Item = (&'static str, &'static [Rule])> {
+    let provider = signal.provider();
+    let base = provider.map_or_else(|| providers::of_protocol(signal.protocol), |p| p.base);
+    let base = providers::by_name(base);
+    // Nobody's host: servers that people run themselves are told by what they say.
+    let local: &[&str] = if provider.is_none() { providers::SELF_HOSTED } else { &[] };
+    let page = matches!(facts.shape, Shape::Html | Shape::Text);
+    let of = |p: &'static providers::Provider| (p.name, p.rules);
+    page.then_some(("edge", edge::RULES))
+        .into_iter()
+        .chain(provider.map(of))
+        .chain(base.map(of))
+        .chain(local.iter().filter_map(|name| providers::by_name(name)).map(of))
+        .chain([("generic", http::RULES)])
+}
+
+/// The verdict on an error whose facts are known.
+fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> Classification {
+    let ignored = facts.hint_never_comes_true();
+    let header = if ignored { None } else { header_hint(signal.headers, signal.now) };
+    let hint = if ignored { None } else { header.or_else(|| body_hint(facts, signal.now)) };
+    if let Some(rule) = custom::find(signal.custom, status, facts) {
+        return rule.classification(signal.provider, header);
+    }
+    let subject = Subject { status, facts, headers: signal.headers, hint_ms: hint.map(|h| h.0) };
+    let known = signal.provider().is_some();
+    let found = tables(signal, facts).find_map(|(table, rules)| {
+        // On nobody's host a server is known by its words, never by a status alone.
+        let by_words = !known && providers::SELF_HOSTED.contains(&table);
+        let rule = rules.iter().find(|r| (!by_words || r.on.has_words()) && r.on.holds(&subject))?;
+        Some((table, rule))
+    });
+    let Some((table, rule)) = found else {
+        return Classification {
+            class: Unknown,
+            retryable: should_retry(signal, facts, Unknown, true),
+            scope: Provider,
+            wait_hint: hint,
+            reason: reason(facts, "unknown_error"),
+            rule: Cow::Borrowed("generic.unknown_error"),
+        };
+    };
+    // A router's own failure is of the route to the model.
+    let routed = in_choice && rule.scope == Provider;
+    let class = rule.class;
+    let wait_hint = match class {
+        RateLimited | QuotaExhausted | Overloaded if !ignored => hint
+            .or_else(|| limits(signal.provider().map_or("", |p| p.name), signal.headers, signal.now).wait(signal.now)),
+        ErrorClass::ServerError | Timeout | ConnectionError | Unknown => hint,
+        // A text that says when to try again is an echo where trying again is pointless.
+        _ => header,
+    };
+    Classification {
+        class,
+        retryable: should_retry(signal, facts, class, rule.retry.unwrap_or_else(|| class.may_retry_same_target())),
+        scope: if routed { inband::ROUTED } else { rule.scope },
+        wait_hint,
+        reason: if table == "generic" { reason(facts, rule.name) } else { Cow::Borrowed(rule.name) },
+        rule: Cow::Owned([table, ".", rule.name].concat()),
+    }
+}
+
+/// The first code that reads like a name, else the rule's name.
+fn reason(facts: &Facts, rule: &'static str) -> Cow<'static, str> {
+    let is_name = |c: &&str| {
+        (3..=64).contains(&c.len())
+            && !c.starts_with("response.")
+            && c.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+            && c.bytes().any(|b| b.is_ascii_alphabetic())
+    };
+    facts.codes().find(is_name).map_or(Cow::Borrowed(rule), |c| Cow::Owned(c.to_owned()))
+}
+
+/// What the server itself says of trying again: `x-should-retry` (OpenAI, Anthropic), OpenRouter's `availability`.
+/// "No" is always obeyed; "yes" not where the key, the bill or the payload is at fault.
+fn should_retry(signal: &Signal<'_>, facts: &Facts, class: ErrorClass, rule: bool) -> bool {
+    let said = match signal.headers.get("x-should-retry") {
+        Some(v) if v.eq_ignore_ascii_case("true") => Some(true),
+        Some(v) if v.eq_ignore_ascii_case("false") => Some(false),
+        _ => facts.retryable,
+    };
+    let open =
+        class.may_retry_same_target() || matches!(class, Unknown | ErrorClass::BadRequest | ErrorClass::Cancelled);
+    match said {
+        Some(false) => false,
+        Some(true) if open => true,
+        _ => rule,
+    }
+}

@@ -1,0 +1,394 @@
+//! A bounded look into JSON that may be cut, wrong or hostile.
+//!
+//! Nothing is built: a [`Value`] is the bytes from where a value begins, and asking for a member skips over what
+//! stands before it. Skipping is one forward pass with a depth counter, so nesting costs neither stack nor memory. Cut
+//! input gives what is there; a broken one gives less, never a panic. Member names are compared as raw bytes, the last
+//! of two equal names is not preferred: the first one counts.
+
+/// What a value looks like from its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// A number, by its first byte.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// `null`
+    Null,
+    /// Not JSON.
+    Other,
+}
+
+/// The bytes from where a JSON value begins; they may go on past its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'a>(&'a [u8]);
+
+/// The bytes after leading white space and a byte order mark.
+fn skip_space(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// The index of the first `"` or `\`, eight bytes at a time.
+fn find_quote_or_escape(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    const fn zero_bytes(word: u64) -> u64 {
+        word.wrapping_sub(ONES) & !word & HIGHS
+    }
+    let mut offset = 0_usize;
+    let (chunks, _) = bytes.as_chunks::<8>();
+    for chunk in chunks {
+        let word = u64::from_le_bytes(*chunk);
+        let hits = zero_bytes(word ^ (ONES.wrapping_mul(0x22))) | zero_bytes(word ^ (ONES.wrapping_mul(0x5c)));
+        if hits != 0 {
+            return Some(offset.saturating_add((hits.trailing_zeros() >> 3) as usize));
+        }
+        offset = offset.saturating_add(8);
+    }
+    let tail = bytes.get(offset..)?;
+    tail.iter().position(|b| matches!(b, b'"' | b'\\')).map(|at| offset.saturating_add(at))
+}
+
+/// What follows a string whose opening quote has been read; `None` if it never ends.
+fn skip_string(mut bytes: &[u8]) -> Option<&[u8]> {
+    loop {
+        let at = find_quote_or_escape(bytes)?;
+        match bytes.get(at..)? {
+            [b'"', rest @ ..] => return Some(rest),
+            [_, _, rest @ ..] => bytes = rest,
+            _ => return None,
+        }
+    }
+}
+
+/// What follows one value; `None` if it is cut.
+fn skip_value(bytes: &[u8]) -> Option<&[u8]> {
+    match bytes {
+        [b'"', rest @ ..] => skip_string(rest),
+        [b'{' | b'[', ..] => {
+            let mut rest = bytes;
+            let mut depth = 0_u32;
+            loop {
+                let at = rest.iter().position(|b| matches!(b, b'"' | b'{' | b'}' | b'[' | b']'))?;
+                match rest.get(at..)? {
+                    [b'"', after @ ..] => rest = skip_string(after)?,
+                    [b'{' | b'[', after @ ..] => {
+                        depth = depth.saturating_add(1);
+                        rest = after;
+                    }
+                    [_, after @ ..] => {
+                        depth = depth.saturating_sub(1);
+                        rest = after;
+                        if depth == 0 {
+                            return Some(rest);
+                        }
+                    }
+                    [] => return None,
+                }
+            }
+        }
+        _ => {
+            let end = bytes
+                .iter()
+                .position(|b| matches!(b, b',' | b']' | b'}' | b':' | b'"' | b' ' | b'\n' | b'\r' | b'\t'))
+                .unwrap_or(bytes.len());
+            bytes.get(end..)
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// The value that `bytes` begin with, after white space and a byte order mark; `None` if nothing is there.
+    #[must_use]
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let bytes = skip_space(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes));
+        (!bytes.is_empty()).then_some(Self(bytes))
+    }
+
+    /// What it looks like.
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        match self.0 {
+            [b'{', ..] => Kind::Object,
+            [b'[', ..] => Kind::Array,
+            [b'"', ..] => Kind::String,
+            [b'-' | b'0'..=b'9', ..] => Kind::Number,
+            [b't' | b'f', ..] => Kind::Bool,
+            [b'n', ..] => Kind::Null,
+            _ => Kind::Other,
+        }
+    }
+
+    /// What follows the value; `None` if the value is cut.
+    #[must_use]
+    pub fn rest(self) -> Option<&'a [u8]> {
+        skip_value(self.0)
+    }
+
+    /// The value's own bytes: up to its end, or up to the end of the input if it is cut.
+    #[must_use]
+    pub fn bytes(self) -> &'a [u8] {
+        let rest = self.rest().map_or(0, <[u8]>::len);
+        self.0.get(..self.0.len().saturating_sub(rest)).unwrap_or(self.0)
+    }
+
+    /// Whether something else than `null`, `false`, `""`, `{}` or `[]` is there.
+    #[must_use]
+    pub fn is_something(self) -> bool {
+        match self.0 {
+            [b'{', rest @ ..] => !matches!(skip_space(rest), [b'}', ..]),
+            [b'[', rest @ ..] => !matches!(skip_space(rest), [b']', ..]),
+            [b'"', b'"', ..] => false,
+            _ => !matches!(self.kind(), Kind::Null | Kind::Other) && !self.0.starts_with(b"false"),
+        }
+    }
+
+    /// The members of an object, in order; none if it isn't one.
+    #[must_use]
+    pub fn members(self) -> Members<'a> {
+        Members(match self.0 {
+            [b'{', rest @ ..] => rest,
+            _ => &[],
+        })
+    }
+
+    /// The items of an array, in order; none if it isn't one.
+    #[must_use]
+    pub fn items(self) -> Items<'a> {
+        Items(match self.0 {
+            [b'[', rest @ ..] => rest,
+            _ => &[],
+        })
+    }
+
+    /// The first member of that name.
+    #[must_use]
+    pub fn get(self, name: &str) -> Option<Self> {
+        self.members().find_map(|(key, value)| (key == name.as_bytes()).then_some(value))
+    }
+
+    /// The value at a path of member names.
+    #[must_use]
+    pub fn at(self, path: &[&str]) -> Option<Self> {
+        path.iter().try_fold(self, |value, name| value.get(name))
+    }
+
+    /// The raw content of a string, escapes as written; `None` if it isn't one.
+    #[must_use]
+    pub fn raw_str(self) -> Option<&'a [u8]> {
+        let [b'"', content @ ..] = self.0 else { return None };
+        let rest = skip_string(content).map_or(0, |rest| rest.len().saturating_add(1));
+        content.get(..content.len().saturating_sub(rest))
+    }
+
+    /// The raw text of a number, `true`, `false` or `null`, or a string's content without escapes decoded.
+    #[must_use]
+    pub fn scalar(self) -> Option<&'a str> {
+        let raw = match self.kind() {
+            Kind::String => self.raw_str()?,
+            Kind::Number | Kind::Bool | Kind::Null => self.bytes(),
+            _ => return None,
+        };
+        core::str::from_utf8(raw).ok()
+    }
+
+    /// A whole number; a fraction is cut off. `None` if it is negative, too large or not a number.
+    #[must_use]
+    pub fn u64(self) -> Option<u64> {
+        if self.kind() != Kind::Number {
+            return None;
+        }
+        let text = self.scalar()?;
+        text.split_once('.').map_or(text, |(whole, _)| whole).parse().ok()
+    }
+
+    /// Whether it is `true` or `false`; `None` if it is neither.
+    #[must_use]
+    pub fn bool(self) -> Option<bool> {
+        if self.0.starts_with(b"true") { Some(true) } else { self.0.starts_with(b"false").then_some(false) }
+    }
+
+    /// Appends a string's decoded content to `out`, at most about `max` bytes of it. Lone surrogates and invalid UTF-8
+    /// become U+FFFD. Says whether it was a string.
+    pub fn decode_into(self, out: &mut String, max: usize) -> bool {
+        let Some(raw) = self.raw_str() else { return false };
+        let mut rest = raw.get(..max.min(raw.len())).unwrap_or(raw);
+        loop {
+            let at = rest.iter().position(|b| *b == b'\\');
+            push_lossy(out, at.and_then(|at| rest.get(..at)).unwrap_or(rest));
+            let Some([_, escape, after @ ..]) = at.and_then(|at| rest.get(at..)) else { return true };
+            rest = after;
+            match escape {
+                b'n' => out.push('\n'),
+                b't' => out.push('\t'),
+                b'r' => out.push('\r'),
+                b'b' | b'f' => out.push(' '),
+                b'u' => rest = decode_unicode(rest, out),
+                other => out.push(char::from(*other)),
+            }
+        }
+    }
+}
+
+/// Appends bytes as text, each invalid part as U+FFFD.
+pub fn push_lossy(out: &mut String, bytes: &[u8]) {
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            out.push('\u{FFFD}');
+        }
+    }
+}
+
+fn hex4(bytes: &[u8]) -> Option<u32> {
+    bytes.get(..4)?.iter().try_fold(0_u32, |sum, b| Some((sum << 4) | char::from(*b).to_digit(16)?))
+}
+
+/// Decodes what follows `\u`, its second half too if it is a pair, and returns what is left.
+fn decode_unicode<'a>(bytes: &'a [u8], out: &mut String) -> &'a [u8] {
+    let Some(first) = hex4(bytes) else {
+        out.push('\u{FFFD}');
+        return bytes;
+    };
+    let after = bytes.get(4..).unwrap_or_default();
+    if let 0xD800..=0xDBFF = first
+        && let [b'\\', b'u', low @ ..] = after
+        && let Some(second @ 0xDC00..=0xDFFF) = hex4(low)
+    {
+        let joined = 0x1_0000_u32.wrapping_add((first & 0x3FF) << 10).wrapping_add(second & 0x3FF);
+        out.push(char::from_u32(joined).unwrap_or('\u{FFFD}'));
+        return low.get(4..).unwrap_or_default();
+    }
+    out.push(char::from_u32(first).unwrap_or('\u{FFFD}'));
+    after
+}
+
+/// The members of an object: raw name and value.
+#[derive(Clone, Debug)]
+pub struct Members<'a>(&'a [u8]);
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (&'a [u8], Value<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut rest = skip_space(self.0);
+        if let [b',', after @ ..] = rest {
+            rest = skip_space(after);
+        }
+        self.0 = &[];
+        let name = Value(rest);
+        let key = name.raw_str()?;
+        let [b':', after @ ..] = skip_space(skip_value(rest)?) else { return None };
+        let value = Value::parse(after)?;
+        // A cut value is still given; nothing comes after it.
+        if let Some(after) = value.rest()
+            && after.len() < value.0.len()
+        {
+            self.0 = after;
+        }
+        Some((key, value))
+    }
+}
+
+/// The items of an array.
+#[derive(Clone, Debug)]
+pub struct Items<'a>(&'a [u8]);
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Value<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut rest = skip_space(self.0);
+        if let [b',', after @ ..] = rest {
+            rest = skip_space(after);
+        }
+        self.0 = &[];
+        if matches!(rest, [b']', ..] | []) {
+            return None;
+        }
+        let value = Value(rest);
+        if let Some(after) = value.rest()
+            && after.len() < rest.len()
+        {
+            self.0 = after;
+        }
+        Some(value)
+    }
+}
+
+/// Whether `bytes` hold a JSON value that ends, with nothing but white space after it.
+///
+/// A balance of quotes and brackets, not a validation: what it is for is telling an answer that was cut.
+#[must_use]
+pub fn is_complete(bytes: &[u8]) -> bool {
+    Value::parse(bytes).and_then(Value::rest).is_some_and(|rest| skip_space(rest).is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(json: &str) -> String {
+        let mut out = String::new();
+        Value::parse(json.as_bytes()).unwrap().decode_into(&mut out, 1 << 20);
+        out
+    }
+
+    #[test]
+    fn members_are_found_past_nested_values_and_strings_with_brackets() {
+        let json = br#" {"a":{"b":["}",{"c":"\"]"}]},"d":7, "e" : "x" }"#;
+        let value = Value::parse(json).unwrap();
+        assert_eq!(value.get("d").unwrap().u64(), Some(7));
+        assert_eq!(value.get("e").unwrap().scalar(), Some("x"));
+        assert_eq!(value.get("f").map(Value::kind), None);
+        assert!(is_complete(json));
+    }
+
+    #[test]
+    fn cut_input_gives_what_is_there() {
+        let value = Value::parse(br#"{"error":{"code":"slow_down","message":"Hel"#).unwrap();
+        assert_eq!(value.at(&["error", "code"]).unwrap().scalar(), Some("slow_down"));
+        assert_eq!(value.at(&["error", "message"]).unwrap().scalar(), Some("Hel"));
+        assert!(!is_complete(br#"{"a":1"#));
+        assert!(!is_complete(br#"{"a":"}"#));
+    }
+
+    #[test]
+    fn escapes_pairs_and_lone_surrogates_are_decoded() {
+        assert_eq!(text(r#""a\nb\"\\\u00e9\ud83d\ude00\ud800x\uzz""#), "a\nb\"\\é😀\u{FFFD}x\u{FFFD}zz");
+    }
+
+    #[test]
+    fn a_hundred_thousand_open_brackets_cost_no_stack() {
+        let deep = vec![b'['; 100_000];
+        assert!(!is_complete(&deep));
+        assert_eq!(Value::parse(&deep).unwrap().items().count(), 1);
+        let mut names = b"{\"a\":".repeat(50_000);
+        names.push(b'1');
+        assert!(Value::parse(&names).unwrap().get("b").is_none());
+    }
+
+    #[test]
+    fn of_two_equal_names_the_first_counts() {
+        let value = Value::parse(br#"{"a":1,"a":2}"#).unwrap();
+        assert_eq!(value.get("a").unwrap().u64(), Some(1));
+    }
+
+    #[test]
+    fn junk_ends_the_walk() {
+        for junk in
+            [&b"{]"[..], b"{\"a\"}", b"{\"a\":}", b"[,,,]", b"}", b"{\"a\":1 \"b\":2}", b"[1 2 ]]", b":::", b"{:"]
+        {
+            let value = Value::parse(junk).unwrap();
+            assert!(value.members().count() <= 4 && value.items().count() <= 4);
+        }
+    }
+}

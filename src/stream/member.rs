@@ -1,0 +1,318 @@
+//! A cursor over JSON that reads the few members a stream's meaning needs and skips the rest without copying.
+//!
+//! It does not validate: inside of what is skipped only strings and brackets are followed. It never recurses, never
+//! allocates and never panics; where the text stops making sense it stops and says [`Cursor::is_bad`]. Strings are
+//! returned as they are written, escapes included: everything that is compared (types, reasons, names) has none.
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+const QUOTES: u64 = ONES.wrapping_mul(b'"' as u64);
+const SLASHES: u64 = ONES.wrapping_mul(b'\\' as u64);
+
+/// The high bit of every byte of `word` that is zero; bits above the lowest set one may lie.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGHS
+}
+
+/// Where the string ends whose inside begins at `at`: the place of its closing quote.
+fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        while let Some(word) = bytes.get(at..at.wrapping_add(8)).and_then(|w| w.first_chunk::<8>()) {
+            let word = u64::from_le_bytes(*word);
+            let hit = zero_bytes(word ^ QUOTES) | zero_bytes(word ^ SLASHES);
+            if hit == 0 {
+                at = at.wrapping_add(8);
+                continue;
+            }
+            at = at.wrapping_add((hit.trailing_zeros() >> 3) as usize);
+            if bytes.get(at) == Some(&b'"') {
+                return Some(at);
+            }
+            at = at.wrapping_add(2);
+        }
+        match bytes.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => at = at.wrapping_add(2),
+            _ => at = at.wrapping_add(1),
+        }
+        if at > bytes.len() {
+            return None;
+        }
+    }
+}
+
+/// A place in a JSON text.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    bad: bool,
+}
+
+impl<'a> Cursor<'a> {
+    /// The beginning of `bytes`.
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, bad: false }
+    }
+
+    /// Whether the text stopped being JSON somewhere.
+    pub(crate) const fn is_bad(&self) -> bool {
+        self.bad
+    }
+
+    /// The next byte that is not white space, not taken; 0 at the end.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> u8 {
+        loop {
+            match self.bytes.get(self.at) {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at = self.at.wrapping_add(1),
+                Some(byte) => return *byte,
+                None => return 0,
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self) {
+        self.bad = true;
+        self.at = self.bytes.len();
+    }
+
+    #[inline]
+    fn step(&mut self) {
+        self.at = self.at.wrapping_add(1);
+    }
+
+    /// Enters the object or array that comes next; any other value is skipped.
+    #[inline]
+    pub(crate) fn enter(&mut self, bracket: u8) -> bool {
+        let found = self.peek() == bracket;
+        if found {
+            self.step();
+        } else {
+            self.skip();
+        }
+        found
+    }
+
+    /// The next key of the object that was entered; `None` behind its end.
+    #[inline]
+    pub(crate) fn key(&mut self) -> Option<&'a [u8]> {
+        let mut byte = self.peek();
+        if byte == b',' {
+            self.step();
+            byte = self.peek();
+        }
+        if byte == b'"' {
+            let key = self.raw_string();
+            if self.peek() == b':' {
+                self.step();
+                return Some(key);
+            }
+        } else if byte == b'}' {
+            self.step();
+            return None;
+        }
+        self.fail();
+        None
+    }
+
+    /// Whether the array that was entered has another item, which then comes next.
+    pub(crate) fn item(&mut self) -> bool {
+        let mut byte = self.peek();
+        if byte == b',' {
+            self.step();
+            byte = self.peek();
+        }
+        match byte {
+            b']' => {
+                self.step();
+                false
+            }
+            0 => {
+                self.fail();
+                false
+            }
+            _ => !self.bad,
+        }
+    }
+
+    /// The inside of the string whose opening quote is next.
+    #[inline]
+    fn raw_string(&mut self) -> &'a [u8] {
+        let start = self.at.wrapping_add(1);
+        if let Some(end) = string_end(self.bytes, start) {
+            self.at = end.wrapping_add(1);
+            self.bytes.get(start..end).unwrap_or_default()
+        } else {
+            self.fail();
+            &[]
+        }
+    }
+
+    /// The next value if it is a string, as written; any other value is skipped.
+    #[inline]
+    pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
+        if self.peek() == b'"' {
+            let string = self.raw_string();
+            (!self.bad).then_some(string)
+        } else {
+            self.skip();
+            None
+        }
+    }
+
+    /// The next value if it is a whole number (a fraction is dropped); any other value is skipped.
+    pub(crate) fn uint(&mut self) -> Option<u64> {
+        if !self.peek().is_ascii_digit() {
+            self.skip();
+            return None;
+        }
+        let mut number = 0_u64;
+        while let Some(digit) = self.bytes.get(self.at).filter(|b| b.is_ascii_digit()) {
+            number = number.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0')));
+            self.step();
+        }
+        self.scalar();
+        Some(number)
+    }
+
+    /// Skips a value; whether it was anything but `null`, `false`, `0` or an empty string, as JavaScript has it.
+    pub(crate) fn truthy(&mut self) -> bool {
+        match self.peek() {
+            b'"' => !self.raw_string().is_empty(),
+            b'n' | b'f' | b'0' => {
+                self.skip();
+                false
+            }
+            _ => {
+                self.skip();
+                !self.bad
+            }
+        }
+    }
+
+    /// Skips a value; whether it was truthy and, as an object or array, had something in it.
+    #[inline]
+    pub(crate) fn non_empty(&mut self) -> bool {
+        let first = self.peek();
+        if first == b'{' || first == b'[' {
+            let mut inside = self.clone();
+            inside.step();
+            let empty = matches!(inside.peek(), b'}' | b']' | 0);
+            self.skip();
+            return !empty;
+        }
+        self.truthy()
+    }
+
+    /// Skips the next value.
+    #[inline]
+    pub(crate) fn skip(&mut self) {
+        match self.peek() {
+            b'"' => {
+                self.raw_string();
+            }
+            b'{' | b'[' => self.skip_container(),
+            0 | b'}' | b']' | b',' | b':' => self.fail(),
+            _ => self.scalar(),
+        }
+    }
+
+    /// Skips what is left of a number or a word.
+    #[inline]
+    fn scalar(&mut self) {
+        while let Some(byte) = self.bytes.get(self.at) {
+            if matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' | b'"' | b':' | b'{' | b'[') {
+                break;
+            }
+            self.step();
+        }
+    }
+
+    fn skip_container(&mut self) {
+        let mut depth = 0_usize;
+        while let Some(byte) = self.bytes.get(self.at) {
+            match byte {
+                b'"' => {
+                    self.raw_string();
+                    continue;
+                }
+                b'{' | b'[' => depth = depth.wrapping_add(1),
+                b'}' | b']' => {
+                    depth = depth.wrapping_sub(1);
+                    if depth == 0 {
+                        self.step();
+                        return;
+                    }
+                }
+                _ => {}
+            }
+            self.step();
+        }
+        self.fail();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_found_behind_whatever_is_skipped() {
+        let json = br#" { "a" : [1,{"b":"}\"]"}] , "s":"x\\", "n": 12.5 ,"t":true,"k":"v"}"#;
+        let mut c = Cursor::new(json);
+        assert!(c.enter(b'{'));
+        assert_eq!(c.key(), Some(&b"a"[..]));
+        c.skip();
+        assert_eq!(c.key(), Some(&b"s"[..]));
+        assert_eq!(c.string(), Some(&br"x\\"[..]));
+        assert_eq!(c.key(), Some(&b"n"[..]));
+        assert_eq!(c.uint(), Some(12));
+        assert_eq!(c.key(), Some(&b"t"[..]));
+        assert!(c.truthy());
+        assert_eq!(c.key(), Some(&b"k"[..]));
+        assert_eq!(c.string(), Some(&b"v"[..]));
+        assert_eq!(c.key(), None);
+        assert!(!c.is_bad());
+    }
+
+    #[test]
+    fn emptiness_is_javascripts_with_empty_containers() {
+        for (json, truthy, non_empty) in [
+            ("null", false, false),
+            ("false", false, false),
+            ("0", false, false),
+            ("\"\"", false, false),
+            ("\"x\"", true, true),
+            ("[]", true, false),
+            ("[ ]", true, false),
+            ("{}", true, false),
+            ("[0]", true, true),
+            ("7", true, true),
+        ] {
+            assert_eq!(Cursor::new(json.as_bytes()).truthy(), truthy, "{json}");
+            assert_eq!(Cursor::new(json.as_bytes()).non_empty(), non_empty, "{json}");
+        }
+    }
+
+    #[test]
+    fn broken_text_ends_the_walk() {
+        for json in ["{\"a\":\"x", "{\"a\"", "{\"a\":{", "{\"a\":}", "{a:1}", "{\"a\":\"\\", "{\"a\":1"] {
+            let mut c = Cursor::new(json.as_bytes());
+            assert!(c.enter(b'{'));
+            while c.key().is_some() {
+                c.skip();
+            }
+            assert!(c.is_bad(), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_quote_is_found_at_every_offset() {
+        for length in 0..40 {
+            let json = format!("\"{}\"", "é".repeat(length));
+            assert_eq!(Cursor::new(json.as_bytes()).string().map(<[u8]>::len), Some(length.wrapping_mul(2)));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What an event means, per protocol: content, ending, error, tokens.
+//!
+//! One reader a family; hosts that are compatible with OpenAI share one, which knows the union of their shapes. Sources
+//! stand at each reader. An unknown event means nothing and never fails a stream.
+
+mod anthropic;
+mod bedrock;
+mod cohere;
+mod gemini;
+mod ollama;
+mod openai;
+mod responses;
+
+use super::facts::{StreamFacts, word};
+use super::member::Cursor;
+use super::scan::Kind;
+use crate::protocol::Protocol;
+
+/// What a finish reason says of the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Finish {
+    /// It has not finished.
+    #[default]
+    None,
+    /// It is whole, or as long as was allowed; unknown reasons count as this.
+    Good,
+    /// The model's own output was unusable (a malformed tool call): another attempt may do better.
+    Fault,
+    /// A safety system ended it.
+    Filtered,
+    /// The provider broke off.
+    Broken,
+}
+
+/// What one event means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    /// A reader of the answer sees something of it.
+    pub(crate) content: bool,
+    /// Tokens are being generated, but not for the reader's eyes.
+    pub(crate) progress: bool,
+    /// It is an error event.
+    pub(crate) error: bool,
+    /// It is an error event that the protocol's clients overlook.
+    pub(crate) overlooked: bool,
+    /// Nothing follows it.
+    pub(crate) terminal: bool,
+    /// Why the answer ended, if it did.
+    pub(crate) finish: Finish,
+    /// Its JSON is broken.
+    pub(crate) malformed: bool,
+    /// It is not an event of the answer: a ping, `[DONE]`, no data at all.
+    pub(crate) aside: bool,
+}
+
+/// Which choices (OpenAI) or candidates (Gemini) were seen, and which have finished; a bit each, the last for all from 63.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Choices {
+    seen: u64,
+    finished: u64,
+}
+
+impl Choices {
+    fn note(&mut self, index: u64, finished: bool) {
+        let bit = 1_u64 << index.min(63);
+        self.seen |= bit;
+        if finished {
+            self.finished |= bit;
+        }
+    }
+
+    /// Whether every choice that was seen has finished.
+    const fn all_finished(self) -> bool {
+        self.seen & !self.finished == 0
+    }
+}
+
+/// Reads the events of one stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    protocol: Protocol,
+    choices: Choices,
+    finished: bool,
+    /// Decoded payload of a Bedrock invoke chunk.
+    scratch: Vec<u8>,
+}
+
+impl Reader {
+    pub(crate) const fn new(protocol: Protocol) -> Self {
+        Self { protocol, choices: Choices { seen: 0, finished: 0 }, finished: false, scratch: Vec::new() }
+    }
+
+    /// Whether the answer has finished, all of its choices.
+    pub(crate) const fn has_finished(&self) -> bool {
+        self.finished && self.choices.all_finished()
+    }
+
+    /// Memory that is taken, in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.scratch.capacity()
+    }
+
+    /// Reads an event. `truncated`: its end was not kept.
+    #[inline]
+    pub(crate) fn read(
+        &mut self,
+        kind: Kind,
+        name: &[u8],
+        data: &[u8],
+        truncated: bool,
+        facts: &mut StreamFacts,
+    ) -> Meaning {
+        let mut m = Meaning::default();
+        match kind {
+            Kind::Event => {}
+            Kind::Bare => m.overlooked = self.protocol != Protocol::GeminiGenerate,
+            Kind::ErrorField => {
+                (m.error, m.overlooked) = (true, true);
+                return m;
+            }
+            Kind::Exception | Kind::FrameError | Kind::Invalid => {
+                m.error = true;
+                return m;
+            }
+        }
+        let data = data.trim_ascii();
+        m.error = name == b"error";
+        if data.is_empty() {
+            m.aside = !m.error;
+            return m;
+        }
+        if data == b"[DONE]" {
+            (m.terminal, m.aside) = (true, true);
+            return m;
+        }
+        let mut c = Cursor::new(data);
+        let in_array = c.peek() == b'[';
+        if in_array && c.enter(b'[') && !c.item() {
+            return m;
+        }
+        if c.peek() != b'{' {
+            m.malformed = true;
+            return m;
+        }
+        c.enter(b'{');
+        self.object(&mut c, name, &mut m, facts);
+        m.malformed = (c.is_bad() || (!in_array && c.peek() != 0)) && !truncated;
+        self.finished |= m.finish != Finish::None;
+        m
+    }
+
+    #[inline]
+    fn object(&mut self, c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
+        match self.protocol {
+            Protocol::OpenAiResponses | Protocol::OpenAiImages => responses::read(c, name, m, facts),
+            Protocol::AnthropicMessages => anthropic::read(c, name, m, facts, &mut self.choices),
+            Protocol::GeminiGenerate => gemini::read(c, m, facts, &mut self.choices),
+            Protocol::GeminiInteractions => gemini::read_interaction(c, m, facts),
+            Protocol::BedrockConverse | Protocol::BedrockConverseStream => bedrock::read(c, name, m, facts),
+            Protocol::BedrockInvoke | Protocol::BedrockInvokeStream => {
+                bedrock::read_invoke(c, name, m, facts, &mut self.choices, &mut self.scratch);
+            }
+            Protocol::CohereChat => cohere::read(c, name, m, facts),
+            Protocol::OllamaChat => ollama::read(c, m, facts),
+            _ => openai::read(c, m, facts, &mut self.choices),
+        }
+    }
+}
+
+/// Finish reasons that are no success, in every protocol's spelling. All others, known or not, are one.
+const REASONS: &[(&[u8], Finish)] = &[
+    (b"content_filter", Finish::Filtered),     // OpenAI, Azure, Mistral
+    (b"refusal", Finish::Filtered),            // Anthropic
+    (b"SAFETY", Finish::Filtered),             // Gemini, as the next six
+    (b"RECITATION", Finish::Filtered),         //
+    (b"BLOCKLIST", Finish::Filtered),          //
+    (b"PROHIBITED_CONTENT", Finish::Filtered), //
+    (b"SPII", Finish::Filtered),               //
+    (b"MODEL_ARMOR", Finish::Filtered),        //
+    (b"IMAGE_SAFETY", Finish::Filtered),       // the IMAGE_ family goes on below
+    (b"IMAGE_PROHIBITED_CONTENT", Finish::Filtered),
+    (b"IMAGE_RECITATION", Finish::Filtered),
+    (b"guardrail_intervened", Finish::Filtered),       // Bedrock
+    (b"content_filtered", Finish::Filtered),           // Bedrock
+    (b"CONTENT_FILTERED", Finish::Filtered),           // Bedrock, Titan
+    (b"ERROR_TOXIC", Finish::Filtered),                // Cohere
+    (b"sensitive", Finish::Filtered),                  // GLM
+    (b"MALFORMED_FUNCTION_CALL", Finish::Fault),       // Gemini: resample once
+    (b"UNEXPECTED_TOOL_CALL", Finish::Fault),          //
+    (b"MALFORMED_RESPONSE", Finish::Fault),            //
+    (b"NO_IMAGE", Finish::Fault),                      //
+    (b"IMAGE_OTHER", Finish::Fault),                   //
+    (b"malformed_model_output", Finish::Fault),        // Bedrock
+    (b"malformed_tool_use", Finish::Fault),            // Bedrock
+    (b"insufficient_system_resource", Finish::Broken), // DeepSeek
+    (b"error", Finish::Broken),                        // OpenRouter, Mistral
+    (b"network_error", Finish::Broken),                // GLM
+    (b"ERROR", Finish::Broken),                        // Cohere
+    (b"TIMEOUT", Finish::Broken),                      // Cohere
+    (b"failed", Finish::Broken),                       // Responses
+    (b"cancelled", Finish::Broken),                    // Responses
+];
+
+/// Takes a finish reason over.
+fn finish(reason: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
+    if reason.is_empty() {
+        return;
+    }
+    let known = REASONS.iter().find_map(|(name, finish)| (*name == reason).then_some(*finish));
+    m.finish = m.finish.max(known.unwrap_or(Finish::Good));
+    facts.finish_reason = Some(word(reason));
+}
+
+/// Takes an ending over for which the provider need not give a reason.
+fn ended(reason: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
+    m.finish = m.finish.max(Finish::Good);
+    finish(reason, m, facts);
+}

@@ -1,0 +1,93 @@
+//! OpenAI chat completions, legacy completions, and everyone compatible: OpenRouter, Groq, DeepSeek, Mistral, vLLM, `SGLang`,
+//! llama.cpp, LM Studio, Azure, Workers AI, TGI.
+//!
+//! | | |
+//! | --- | --- |
+//! | first content | non-empty `delta.content` (a string, or parts), `reasoning_content`, `reasoning`, `tool_calls`, `refusal`, `audio`, `function_call`, `images`; `choices[].text`; Workers AI `response`; TGI `token` |
+//! | not content | the role chunk with `content:""`; Azure's `choices:[]` with `prompt_filter_results`; OpenRouter's `debug` chunk |
+//! | normal end | `finish_reason` of every choice, or `[DONE]` |
+//! | keep-alive | comments: `: OPENROUTER PROCESSING`, `: keep-alive` (DeepSeek) |
+//! | error | a true `error` at the top or in a choice; `object:"error"` (Mistral, older vLLM); `x_groq.error`; `finish_reason` `error`, `insufficient_system_resource` (DeepSeek) |
+//! | usage | `usage` (last chunk), `x_groq.usage` |
+//!
+//! Sources: openai-node `src/core/streaming.ts`; openai-openapi; OpenRouterTeam/docs `api_reference/streaming.mdx`;
+//! groq-typescript `src/core/streaming.ts`; DeepSeek API reference; vLLM `create_streaming_error_response`;
+//! ggml-org/llama.cpp#16104.
+
+use super::{Choices, Finish, Meaning, finish};
+use crate::stream::facts::StreamFacts;
+use crate::stream::member::Cursor;
+
+pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
+    while let Some(key) = c.key() {
+        match key {
+            b"choices" => read_choices(c, m, facts, choices),
+            b"error" => m.error |= c.truthy(),
+            b"object" | b"type" => m.error |= c.string() == Some(b"error"),
+            b"model" => facts.read_model(c),
+            b"usage" => facts.usage.read(c),
+            b"x_groq" => read_groq(c, m, facts),
+            b"response" | b"token" => m.content |= c.non_empty(),
+            b"generated_text" => {
+                if c.truthy() {
+                    m.finish = m.finish.max(Finish::Good);
+                }
+            }
+            _ => c.skip(),
+        }
+    }
+}
+
+pub(super) fn read_choices(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
+    if !c.enter(b'[') {
+        return;
+    }
+    while c.item() {
+        if !c.enter(b'{') {
+            continue;
+        }
+        let (mut index, mut finished) = (0, false);
+        while let Some(key) = c.key() {
+            match key {
+                b"delta" | b"message" => read_delta(c, m),
+                b"text" => m.content |= c.non_empty(),
+                b"index" => index = c.uint().unwrap_or_default(),
+                b"finish_reason" => {
+                    if let Some(reason) = c.string().filter(|reason| !reason.is_empty()) {
+                        finished = true;
+                        finish(reason, m, facts);
+                    }
+                }
+                b"error" => m.error |= c.truthy(),
+                _ => c.skip(),
+            }
+        }
+        choices.note(index, finished);
+    }
+}
+
+fn read_delta(c: &mut Cursor<'_>, m: &mut Meaning) {
+    if !c.enter(b'{') {
+        return;
+    }
+    while let Some(key) = c.key() {
+        match key {
+            b"content" | b"reasoning_content" | b"reasoning" | b"reasoning_details" | b"tool_calls" | b"refusal"
+            | b"audio" | b"function_call" | b"images" => m.content |= c.non_empty(),
+            _ => c.skip(),
+        }
+    }
+}
+
+fn read_groq(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts) {
+    if !c.enter(b'{') {
+        return;
+    }
+    while let Some(key) = c.key() {
+        match key {
+            b"usage" => facts.usage.read(c),
+            b"error" => m.error |= c.truthy(),
+            _ => c.skip(),
+        }
+    }
+}

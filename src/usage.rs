@@ -1,0 +1,215 @@
+//! What a whole answer says it cost, and which model gave it.
+//!
+//! One look at the members that protocols use: `usage` (OpenAI, Anthropic, Cohere, Bedrock), `usageMetadata` (Gemini),
+//! `x_groq.usage`, `prompt_eval_count` (Ollama). Nothing is made up: what isn't said is `None`. Anthropic counts cached
+//! input apart from `input_tokens`; here `input` is all of it and `cached` what came from the cache, as elsewhere.
+
+use crate::json::{Kind, Value, push_lossy};
+use crate::protocol::Protocol;
+
+/// Tokens of one answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt, cached ones included.
+    pub input: Option<u64>,
+    /// Tokens of the answer, reasoning included.
+    pub output: Option<u64>,
+    /// Input tokens read from a cache.
+    pub cached: Option<u64>,
+    /// Output tokens spent on reasoning.
+    pub reasoning: Option<u64>,
+}
+
+impl Usage {
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// This, overridden by what `later` says: providers repeat and complete their counts in a stream.
+    #[must_use]
+    pub fn updated(self, later: Self) -> Self {
+        Self {
+            input: later.input.or(self.input),
+            output: later.output.or(self.output),
+            cached: later.cached.or(self.cached),
+            reasoning: later.reasoning.or(self.reasoning),
+        }
+    }
+
+    /// The counts of one JSON value: a whole answer, or one event of a stream.
+    #[must_use]
+    pub fn of_value(value: Value<'_>) -> Self {
+        let mut usage = Self::default();
+        for (name, value) in value.members() {
+            match name {
+                b"usage" | b"usageMetadata" => usage = usage.updated(Self::of_counts(value)),
+                b"x_groq" | b"response" | b"message" | b"delta" | b"metadata" | b"interaction"
+                    if value.kind() == Kind::Object =>
+                {
+                    for inner in ["usage", "usageMetadata"] {
+                        if let Some(counts) = value.get(inner) {
+                            usage = usage.updated(Self::of_counts(counts));
+                        }
+                    }
+                }
+                b"prompt_eval_count" => usage.input = value.u64(),
+                b"eval_count" => usage.output = value.u64(),
+                _ => {}
+            }
+        }
+        usage
+    }
+
+    /// The counts of a `usage` object of any protocol.
+    fn of_counts(counts: Value<'_>) -> Self {
+        let mut usage = Self::default();
+        let mut beside_input = 0_u64;
+        let mut thoughts = None;
+        for (name, value) in counts.members() {
+            match name {
+                b"prompt_tokens" | b"input_tokens" | b"inputTokens" | b"promptTokenCount" | b"total_input_tokens" => {
+                    usage.input = value.u64().or(usage.input);
+                }
+                b"completion_tokens"
+                | b"output_tokens"
+                | b"outputTokens"
+                | b"candidatesTokenCount"
+                | b"total_output_tokens" => {
+                    usage.output = value.u64().or(usage.output);
+                }
+                // Anthropic and Bedrock count these apart from the input.
+                b"cache_read_input_tokens" | b"cacheReadInputTokens" => {
+                    usage.cached = value.u64();
+                    beside_input = beside_input.saturating_add(value.u64().unwrap_or(0));
+                }
+                b"cache_creation_input_tokens" | b"cacheWriteInputTokens" => {
+                    beside_input = beside_input.saturating_add(value.u64().unwrap_or(0));
+                }
+                b"prompt_cache_hit_tokens" | b"cachedContentTokenCount" | b"cached_tokens" => {
+                    usage.cached = value.u64()
+                }
+                b"prompt_tokens_details" | b"input_tokens_details" => {
+                    usage.cached = value.get("cached_tokens").and_then(Value::u64).or(usage.cached);
+                }
+                b"completion_tokens_details" | b"output_tokens_details" => {
+                    usage.reasoning = value.get("reasoning_tokens").and_then(Value::u64);
+                }
+                b"reasoning_tokens" => usage.reasoning = value.u64(),
+                b"thoughtsTokenCount" => thoughts = value.u64(),
+                // Cohere: `usage.tokens`; `billed_units` where that is all there is.
+                b"tokens" if value.kind() == Kind::Object => usage = usage.updated(Self::of_counts(value)),
+                b"billed_units" if usage.is_empty() => usage = Self::of_counts(value),
+                _ => {}
+            }
+        }
+        usage.input = usage.input.map(|n| n.saturating_add(beside_input));
+        if let Some(thoughts) = thoughts {
+            // Gemini counts thoughts apart from the candidates.
+            usage.reasoning = Some(thoughts);
+            usage.output = Some(usage.output.unwrap_or(0).saturating_add(thoughts));
+        }
+        usage
+    }
+}
+
+/// The usage that a whole body reports. One pass; the protocol is a hint only, since gateways mix them.
+#[must_use]
+pub fn usage(protocol: Protocol, body: &[u8]) -> Usage {
+    let Some(value) = Value::parse(body) else { return Usage::default() };
+    match (value.kind(), protocol) {
+        (Kind::Object, _) => Usage::of_value(value),
+        // Gemini without `alt=sse`: the counts are cumulative, the last ones are the whole.
+        (Kind::Array, Protocol::GeminiGenerate | Protocol::Unknown) => {
+            value.items().fold(Usage::default(), |usage, item| usage.updated(Usage::of_value(item)))
+        }
+        _ => Usage::default(),
+    }
+}
+
+/// The model that a whole body, or one event of a stream, says has served it; at most 128 bytes of printable ASCII.
+#[must_use]
+pub fn served_model(protocol: Protocol, body: &[u8]) -> Option<String> {
+    let value = Value::parse(body)?;
+    let value = if value.kind() == Kind::Array { value.items().next()? } else { value };
+    let name = match protocol {
+        Protocol::GeminiGenerate => value.get("modelVersion"),
+        _ => None,
+    };
+    let name = name
+        .or_else(|| value.get("model"))
+        .or_else(|| value.get("modelVersion"))
+        .or_else(|| value.at(&["message", "model"]))
+        .or_else(|| value.at(&["response", "model"]))?;
+    let raw = name.raw_str()?;
+    let mut out = String::new();
+    push_lossy(&mut out, raw.get(..128).unwrap_or(raw));
+    (!out.is_empty() && out.bytes().all(|b| b.is_ascii_graphic())).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> [Option<u64>; 4] {
+        let u = usage(Protocol::Unknown, body.as_bytes());
+        [u.input, u.output, u.cached, u.reasoning]
+    }
+
+    #[test]
+    fn every_protocol_says_it_in_its_own_words() {
+        for (body, expected) in [
+            (
+                r#"{"usage":{"prompt_tokens":9,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":2}}}"#,
+                [Some(9), Some(3), Some(4), Some(2)],
+            ),
+            (
+                r#"{"usage":{"input_tokens":9,"output_tokens":3,"input_tokens_details":{"cached_tokens":4},"output_tokens_details":{"reasoning_tokens":2}}}"#,
+                [Some(9), Some(3), Some(4), Some(2)],
+            ),
+            (
+                r#"{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":3}}}"#,
+                [Some(9), Some(3), None, None],
+            ),
+            (
+                r#"{"type":"message","usage":{"input_tokens":9,"cache_read_input_tokens":4,"cache_creation_input_tokens":1,"output_tokens":3}}"#,
+                [Some(14), Some(3), Some(4), None],
+            ),
+            (
+                r#"{"candidates":[],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3,"thoughtsTokenCount":2,"cachedContentTokenCount":4}}"#,
+                [Some(9), Some(5), Some(4), Some(2)],
+            ),
+            (
+                r#"[{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":1}},{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3}}]"#,
+                [Some(9), Some(3), None, None],
+            ),
+            (r#"{"usage":{"inputTokens":9,"outputTokens":3,"totalTokens":12}}"#, [Some(9), Some(3), None, None]),
+            (
+                r#"{"usage":{"billed_units":{"input_tokens":1,"output_tokens":1},"tokens":{"input_tokens":9,"output_tokens":3}}}"#,
+                [Some(9), Some(3), None, None],
+            ),
+            (r#"{"x_groq":{"usage":{"prompt_tokens":9,"completion_tokens":3}}}"#, [Some(9), Some(3), None, None]),
+            (r#"{"done":true,"prompt_eval_count":9,"eval_count":3}"#, [Some(9), Some(3), None, None]),
+            (
+                r#"{"usage":{"prompt_tokens":9,"completion_tokens":3,"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":5}}"#,
+                [Some(9), Some(3), Some(4), None],
+            ),
+            (r#"{"usage":null}"#, [None; 4]),
+            (r#"{"usage":{"prompt_tokens":-1,"completion_tokens":"x"}}"#, [None; 4]),
+            ("", [None; 4]),
+        ] {
+            assert_eq!(read(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn the_model_that_served_is_read_from_where_the_protocol_says_it() {
+        let model = |body: &str| served_model(Protocol::Unknown, body.as_bytes());
+        assert_eq!(model(r#"{"model":"gpt-5-2026"}"#).as_deref(), Some("gpt-5-2026"));
+        assert_eq!(model(r#"{"modelVersion":"gemini-3"}"#).as_deref(), Some("gemini-3"));
+        assert_eq!(model(r#"{"type":"message_start","message":{"model":"claude"}}"#).as_deref(), Some("claude"));
+        assert_eq!(model(r#"{"model":"a b"}"#), None);
+        assert_eq!(model(r#"{"model":7}"#), None);
+    }
+}
