@@ -57,6 +57,11 @@ function cutAfter(/** @type {string} */ words, /** @type {ReturnType<typeof chat
   return { ...step, resetAtByte: bytesOf(step.body, partsBefore(step.body, words) + 1) };
 }
 
+/** The same, but ended like an answer that is whole. */
+function endAfter(/** @type {string} */ words, /** @type {ReturnType<typeof chatStream>} */ step) {
+  return { ...step, body: step.body.slice(0, partsBefore(step.body, words) + 1) };
+}
+
 /** @type {Scenario[]} */
 export const SCENARIOS = [
   {
@@ -178,6 +183,36 @@ export const SCENARIOS = [
     needed: 1,
     keel: { outcome: "partial", requests: 1 },
     alone: { outcome: "partial", requests: 1 },
+  },
+  {
+    id: "openai-stream-ends-early",
+    trouble: "the stream ends, half told",
+    sdk: "openai",
+    stream: true,
+    script: () => [endAfter("keel", chatStream())],
+    needed: 1,
+    keel: { outcome: "partial", requests: 1 },
+    alone: { outcome: "cut", requests: 1 },
+  },
+  {
+    id: "openai-reset-before-content",
+    trouble: "reset before the first word",
+    sdk: "openai",
+    stream: true,
+    script: () => [{ ...chatStream(), resetAtByte: bytesOf(chatStream().body, 1) }, chatStream()],
+    needed: 2,
+    keel: { outcome: "answer", requests: 2 },
+    alone: { outcome: "error", requests: 1 },
+  },
+  {
+    id: "anthropic-error-in-200",
+    trouble: "200, then an error as the stream",
+    sdk: "anthropic",
+    stream: true,
+    script: () => [anthropic.overloadedInStream(), messageStream()],
+    needed: 2,
+    keel: { outcome: "answer", requests: 2 },
+    alone: { outcome: "error", requests: 1 },
   },
   {
     id: "openai-503-then-reset",

@@ -5,7 +5,7 @@ import { mistakes, wasted } from "./scenarios.mjs";
 
 /** @type {[title: string, width: number, right?: boolean][]} */
 const COLUMNS = [
-  ["what the upstream does", 31],
+  ["what the upstream does", 32],
   ["client", 16],
   ["outcome", 16],
   ["sent", 4, true],
@@ -36,7 +36,7 @@ export function renderTable(rows, paint) {
   for (const { scenario, alone, keel } of rows) {
     const wrong = mistakes(scenario.keel, keel);
     const cells = [
-      cell(scenario.trouble, 31),
+      cell(scenario.trouble, 32),
       paint.dim(cell(`${scenario.sdk}${scenario.stream ? " stream" : ""}`, 16)),
       ...resultCells(scenario, alone, paint),
       ...resultCells(scenario, keel, paint),
