@@ -91,7 +91,8 @@ export function describe(/** @type {import("./run.mjs").Result} */ result) {
     case "hang":
       return "still hanging";
     case "error":
-      return result.status === undefined ? "connection error" : `error ${result.status}`;
+      if (result.status !== undefined) return `error ${result.status}`;
+      return result.detail.startsWith("APIError:") ? "error in stream" : "connection error";
   }
 }
 
