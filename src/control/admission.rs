@@ -69,21 +69,27 @@ impl Control {
         if let Some((reason, at)) = self.tenant_blocked(&waiter, now) {
             return self.wait(Waiter { stage: Stage::Tenant, ..waiter }, ErrorClass::RateLimited, reason, at, now);
         }
-        let empty = self.target_of(slot).is_some_and(|target| target.queue.is_empty());
-        if empty {
-            return match self.grant(&waiter, now) {
+        let blocked = self.pump(slot, now);
+        let alone = self.target_of(slot).is_some_and(|target| target.queue.is_empty());
+        let blocked = if alone {
+            match self.grant(&waiter, now) {
                 Ok(permit) => {
                     if let Some(tenant) = self.tenants.get(tenant) {
                         tenant.enter(slot, cost);
                     }
-                    Admission::Granted(permit)
+                    return Admission::Granted(permit);
                 }
-                Err(blocked) => self.wait(waiter, blocked.class, blocked.reason, blocked.at, now),
-            };
+                Err(blocked) => blocked,
+            }
+        } else {
+            let at = self.estimate(slot, cost, now);
+            let queued = Blocked { reason: Reason::Queued, class: ErrorClass::RateLimited, at };
+            blocked.map_or(queued, |blocked| Blocked { at: blocked.at.max(at), ..blocked })
+        };
+        let answer = self.wait(waiter, blocked.class, blocked.reason, blocked.at, now);
+        if !alone {
+            self.pump(slot, now); // it may be ahead of those who waited before it
         }
-        let at = self.estimate(slot, cost, now);
-        let answer = self.wait(waiter, ErrorClass::RateLimited, Reason::Queued, at, now);
-        self.pump(slot, now);
         self.offered(ask.call, ask.deadline).unwrap_or(answer)
     }
 

@@ -147,8 +147,11 @@ impl Control {
 
     /// Tells both breakers of a target.
     pub(crate) fn signal(&mut self, lease: &Lease, provider: Signal, model: Signal, now: Instant) {
-        let Some(config) = self.config.breaker else { return };
+        let Some(mut config) = self.config.breaker else { return };
         let Some(target) = self.target_of(lease.target) else { return };
+        if target.buckets.get(lease.bucket).is_some_and(|bucket| bucket.pool.is_some()) {
+            config.sparse_span = Millis::MAX; // two failures far apart: the bucket's own cooling sees to that
+        }
         let slots = [(target.provider_breaker, provider), (target.model_breaker, model)];
         let mut opened = false;
         for (slot, signal) in slots {
