@@ -192,6 +192,15 @@ impl Breaker {
         self.state = State::HalfOpen { probe: permit, lease };
     }
 
+    /// Gives the probe more time, if `permit` is still it.
+    pub fn extend_probe(&mut self, permit: u64, until: Instant) {
+        if let State::HalfOpen { probe, lease } = &mut self.state {
+            if *probe == permit {
+                *lease = until;
+            }
+        }
+    }
+
     /// Takes in how an attempt ended that was granted at `granted_at` under `permit`.
     pub fn on_outcome(
         &mut self,

@@ -3,22 +3,42 @@
 //! Everything is synchronous and keyed by plain ids; `now` is the last argument. The caller's part of the contract:
 //! [`Control::admit`] before each attempt, [`Control::settle`] after it (a permit that is never settled comes back at
 //! its lease's end), [`Control::take_woken`] and [`Control::take_notice`] drained after each of them, and
-//! [`Control::leave`] when a call that waits gives up. Spurious calls are harmless.
+//! [`Control::leave`] when a call that waits gives up. Spurious calls are harmless, and the clock may stand still or go
+//! back: nothing is released early by it, and nothing is kept for longer than its own length on the new clock.
 
+mod admission;
 mod breaker;
 mod concurrency;
+mod config;
 mod feasibility;
 mod hold;
+mod lease;
 mod names;
+mod notice;
+mod queue;
 mod retry_budget;
+mod settle;
+mod target;
+mod tenant;
 mod terms;
 mod vendor;
 
-use crate::time::Instant;
+use crate::class::ErrorClass;
+use crate::time::{Instant, Millis};
 pub use breaker::{Breaker, BreakerConfig, Change, Gate, Signal};
 pub use concurrency::ConcurrencyConfig;
+pub use config::{ConfigError, ControlConfig, PoolConfig, TenantLimits};
 pub use feasibility::Feasibility;
+pub use lease::PermitCounts;
+use lease::{Lease, Leases};
+use names::{Entered, Names, Slot};
+use notice::Notices;
+pub use notice::{Notice, NoticeKind};
+use queue::Waiters;
 pub use retry_budget::{RetryBudget, RetryBudgetConfig, RetryBudgets, RetryCost};
+use std::collections::VecDeque;
+use target::{Bucket, Key, Target};
+use tenant::Tenants;
 pub use terms::{
     Admission, Ask, BucketId, CallId, KeyId, LimitKind, LimitWindow, Outcome, Permit, PermitId, Priority, Reason,
     VendorLimit,
@@ -28,25 +48,63 @@ pub use vendor::{Known, Vendor};
 /// The state that all calls of a keel share.
 #[derive(Debug)]
 pub struct Control {
+    config: ControlConfig,
     budget: RetryBudgets,
+    breakers: Breakers,
+    targets: Targets,
+    keys: Vec<Key>,
+    tenants: Tenants,
+    leases: Leases,
+    waiters: Waiters,
+    notices: Notices,
+    woken: VecDeque<CallId>,
+    asked: u64,
+    buckets_made: u64,
+    /// Room to build a target's name in, so that an ask allocates nothing.
+    scratch: String,
+}
+
+/// Breakers by `provider` and `provider/model`.
+#[derive(Debug)]
+struct Breakers {
+    names: Names,
+    list: Vec<Breaker>,
+}
+
+/// Targets by provider, account and model.
+#[derive(Debug)]
+struct Targets {
+    names: Names,
+    list: Vec<Target>,
 }
 
 impl Control {
-    /// A control plane that knows nobody yet. Admits everything until the governors are in.
-    #[must_use]
-    pub fn new(budget: Option<RetryBudgetConfig>) -> Self {
-        Self { budget: RetryBudgets::new(budget, 128) }
+    /// A control plane that knows nobody yet. Does no I/O and reads no clock.
+    pub fn new(config: ControlConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let pools = config.pools.iter().enumerate();
+        let keys = pools.flat_map(|(pool, of)| of.keys.iter().map(move |id| Key::new(id, pool))).collect();
+        Ok(Self {
+            budget: RetryBudgets::new(config.retry_budget, config.max_targets),
+            breakers: Breakers { names: Names::new(config.max_targets.saturating_mul(2)), list: Vec::new() },
+            targets: Targets { names: Names::new(config.max_targets), list: Vec::new() },
+            keys,
+            tenants: Tenants::new(config.default_tenant, &config.tenants, config.max_tenants),
+            leases: Leases::default(),
+            waiters: Waiters::default(),
+            notices: Notices::default(),
+            woken: VecDeque::new(),
+            asked: 0,
+            buckets_made: 0,
+            scratch: String::new(),
+            config,
+        })
     }
 
-    /// Asks for a permit to make one attempt.
-    pub fn admit(&mut self, ask: &Ask<'_>, _now: Instant) -> Admission {
-        Admission::Granted(Permit {
-            id: PermitId(0),
-            bucket: BucketId(0),
-            key: None,
-            probe: false,
-            lease_until: ask.deadline,
-        })
+    /// The settings.
+    #[must_use]
+    pub fn config(&self) -> &ControlConfig {
+        &self.config
     }
 
     /// Counts the first attempt of a logical request, which pays for its share of a retry.
@@ -59,8 +117,240 @@ impl Control {
         self.budget.may_retry(provider, cost, now)
     }
 
-    /// TMP
-    pub fn leave(&mut self, _call: CallId, _now: Instant) {}
-    /// TMP
-    pub fn settle(&mut self, _permit: PermitId, _outcome: &Outcome<'_>, _now: Instant) {}
+    /// What changed since the last time, one change at a time.
+    pub fn take_notice(&mut self) -> Option<Notice> {
+        self.notices.take()
+    }
+
+    /// How many permits were given, and what became of them.
+    #[must_use]
+    pub fn permits(&self) -> PermitCounts {
+        self.leases.counts()
+    }
+
+    /// How many calls wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Whether an attempt of `output_tokens` can end before `deadline`, by what is known of the target. `None`: nothing
+    /// is known of it at all.
+    #[must_use]
+    pub fn feasible(
+        &self,
+        provider: &str,
+        model: &str,
+        account: Option<&str>,
+        output_tokens: u64,
+        deadline: Instant,
+        now: Instant,
+    ) -> Option<Feasibility> {
+        let mut name = String::new();
+        target_name(&mut name, provider, model, account);
+        let slot = self.targets.names.find(&name)?;
+        let target = self.targets.list.get(slot.index as usize)?;
+        Some(target.speed.feasible(output_tokens, deadline, now))
+    }
+
+    /// The public name of a bucket, e.g. `openai/org-a/gpt-5`.
+    #[must_use]
+    pub fn bucket(&self, id: BucketId) -> Option<&str> {
+        let mut buckets = self.targets.list.iter().flat_map(|target| target.buckets.iter());
+        buckets.find(|bucket| bucket.id == id).map(|bucket| &*bucket.name)
+    }
+
+    /// The id of a configured key.
+    #[must_use]
+    pub fn key(&self, key: KeyId) -> Option<&str> {
+        self.keys.get(key.0 as usize).map(|key| &*key.id)
+    }
+
+    /// Enables a key that was disabled; false if there is none of that id.
+    pub fn enable_key(&mut self, id: &str, now: Instant) -> bool {
+        let Some(key) = self.keys.iter_mut().find(|key| &*key.id == id) else { return false };
+        if key.disabled.take().is_some() {
+            let (kind, subject) = (NoticeKind::KeyEnabled, id.into());
+            self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
+        }
+        true
+    }
+
+    fn disable_key(&mut self, key: KeyId, class: ErrorClass, now: Instant) {
+        let Some(key) = self.keys.get_mut(key.0 as usize) else { return };
+        if key.disabled.replace(class).is_none() {
+            let (kind, subject) = (NoticeKind::KeyDisabled, String::from(&*key.id));
+            self.notices.push(Notice { kind, at: now, subject, class: Some(class), until: None, value: None });
+        }
+    }
+
+    /// The target of an ask; `None` if the table is full of what must not be forgotten.
+    fn target(&mut self, ask: &Ask<'_>, now: Instant) -> Option<Slot> {
+        let mut name = core::mem::take(&mut self.scratch);
+        target_name(&mut name, ask.provider, ask.model, ask.account);
+        let list = &self.targets.list;
+        let idle = |index: usize| list.get(index).is_none_or(|target| target.is_idle(now));
+        let entered = self.targets.names.enter(&name, now, &idle);
+        self.scratch = name;
+        let entered = entered?;
+        let slot = entered.slot();
+        if let Entered::Known(_) = entered {
+            return Some(slot);
+        }
+        let breakers = (
+            self.breakers.enter(ask.provider, "", &self.config, now),
+            self.breakers.enter(ask.provider, ask.model, &self.config, now),
+        );
+        let buckets = self.make_buckets(ask);
+        let target = Target::new(ask.provider, ask.model, breakers, buckets);
+        match self.targets.list.get_mut(slot.index as usize) {
+            Some(old) => *old = target,
+            None => self.targets.list.push(target),
+        }
+        Some(slot)
+    }
+
+    fn make_buckets(&mut self, ask: &Ask<'_>) -> Vec<Bucket> {
+        let mut buckets = Vec::new();
+        let mut made = self.buckets_made;
+        let mut make = |account: &str, pool: Option<usize>, weight: u32| {
+            made = made.saturating_add(1);
+            let mut name = String::new();
+            for part in [ask.provider, account, ask.model] {
+                if !part.is_empty() {
+                    if !name.is_empty() {
+                        name.push('/');
+                    }
+                    name.push_str(part);
+                }
+            }
+            Bucket::new(BucketId(made), name.into(), pool, weight)
+        };
+        if let Some(account) = ask.account {
+            buckets.push(make(account, None, 1));
+        } else {
+            for (index, pool) in self.config.pools.iter().enumerate() {
+                let serves = pool.models.as_ref().is_none_or(|models| models.iter().any(|model| model == ask.model));
+                if pool.provider == ask.provider && serves {
+                    buckets.push(make(&pool.organisation, Some(index), pool.weight));
+                }
+            }
+            if buckets.is_empty() {
+                buckets.push(make("", None, 1));
+            }
+        }
+        self.buckets_made = made;
+        buckets
+    }
+
+    /// What both breakers of a target say: shut if one is, a probe if one wants one.
+    fn gate(&mut self, slot: Slot, now: Instant) -> Gate {
+        let Some(config) = self.config.breaker else { return Gate::Pass };
+        let Some((provider, model)) = self.breaker_slots(slot, now) else { return Gate::Pass };
+        let mut said = Gate::Pass;
+        for slot in [provider, model] {
+            match self.breakers.get(slot).map(|breaker| breaker.gate(&config, now)) {
+                Some(shut @ Gate::Shut { .. }) => return shut,
+                Some(Gate::Probe) => said = Gate::Probe,
+                Some(Gate::Pass) | None => {}
+            }
+        }
+        said
+    }
+
+    /// Makes the holder of permit `number` the probe of each breaker that wants one.
+    fn take_probe(&mut self, slot: Slot, number: u64, deadline: Instant, now: Instant) -> bool {
+        let Some(config) = self.config.breaker else { return false };
+        let Some((provider, model)) = self.breaker_slots(slot, now) else { return false };
+        let mut probe = false;
+        for slot in [provider, model] {
+            let Some(breaker) = self.breakers.get(slot) else { continue };
+            if breaker.gate(&config, now) != Gate::Probe {
+                continue;
+            }
+            breaker.take_probe(number, &config, deadline, now);
+            probe = true;
+            let subject = self.breakers.names.name(slot.index as usize).into();
+            let kind = NoticeKind::BreakerHalfOpen;
+            self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
+        }
+        probe
+    }
+
+    /// The probe was offered and has been taken: its lease runs from its grant on, up to its deadline.
+    fn extend_probe(&mut self, lease: &Lease) {
+        let Some(config) = self.config.breaker else { return };
+        let Some(target) = self.targets.list.get(lease.target.index as usize) else { return };
+        for slot in [target.provider_breaker, target.model_breaker] {
+            if let Some(breaker) = self.breakers.get(slot) {
+                breaker.extend_probe(lease.number, lease.granted_at.plus(config.probe_lease).min(lease.until));
+            }
+        }
+    }
+
+    fn release_probe(&mut self, lease: &Lease, now: Instant) {
+        if lease.probe {
+            self.signal(lease, Signal::Nothing, Signal::Nothing, now);
+        }
+    }
+
+    /// The breakers of a target, entered again if they were forgotten meanwhile.
+    fn breaker_slots(&mut self, slot: Slot, now: Instant) -> Option<(Slot, Slot)> {
+        let target = self.targets.list.get_mut(slot.index as usize)?;
+        if !self.breakers.names.holds(target.provider_breaker) {
+            target.provider_breaker = self.breakers.enter(&target.provider, "", &self.config, now);
+        }
+        if !self.breakers.names.holds(target.model_breaker) {
+            target.model_breaker = self.breakers.enter(&target.provider, &target.model, &self.config, now);
+        }
+        Some((target.provider_breaker, target.model_breaker))
+    }
+
+    fn bucket_name(&self, lease: &Lease) -> String {
+        let target = self.targets.list.get(lease.target.index as usize);
+        let bucket = target.and_then(|target| target.buckets.get(lease.bucket));
+        bucket.map_or_else(String::new, |bucket| String::from(&*bucket.name))
+    }
+}
+
+impl Breakers {
+    fn get(&mut self, slot: Slot) -> Option<&mut Breaker> {
+        if !self.names.holds(slot) {
+            return None;
+        }
+        self.list.get_mut(slot.index as usize)
+    }
+
+    fn enter(&mut self, provider: &str, model: &str, config: &ControlConfig, now: Instant) -> Slot {
+        let nowhere = Slot { index: u32::MAX, generation: 0 };
+        let Some(breaker) = &config.breaker else { return nowhere };
+        let mut name = String::from(provider);
+        if !model.is_empty() {
+            name.push('/');
+            name.push_str(model);
+        }
+        let list = &self.list;
+        let idle = |index: usize| list.get(index).is_none_or(|known| known.is_idle(breaker, now));
+        let Some(entered) = self.names.enter(&name, now, &idle) else { return nowhere };
+        let slot = entered.slot();
+        if let Entered::Fresh(_) = entered {
+            match self.list.get_mut(slot.index as usize) {
+                Some(old) => *old = Breaker::new(now),
+                None => self.list.push(Breaker::new(now)),
+            }
+        }
+        slot
+    }
+}
+
+/// Provider, account and model with separators that no name has.
+fn target_name(name: &mut String, provider: &str, model: &str, account: Option<&str>) {
+    name.clear();
+    name.push_str(provider);
+    name.push('\u{1}');
+    name.push_str(model);
+    if let Some(account) = account {
+        name.push('\u{1}');
+        name.push_str(account);
+    }
 }

@@ -15,7 +15,7 @@ pub(crate) const MAX_NAME: usize = 128;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot {
     pub(crate) index: u32,
-    generation: u32,
+    pub(crate) generation: u32,
 }
 
 #[derive(Debug)]
@@ -74,13 +74,7 @@ impl Names {
             self.entries.push(Entry { name: name.into(), used: now, generation: 0 });
             index
         } else {
-            let oldest = self
-                .entries
-                .iter()
-                .enumerate()
-                .filter(|(index, _)| idle(*index))
-                .min_by_key(|(_, entry)| entry.used)
-                .map(|(index, _)| index)?;
+            let oldest = self.oldest(idle)?;
             let entry = self.entries.get_mut(oldest)?;
             self.map.remove(&entry.name);
             *entry = Entry { name: name.into(), used: now, generation: entry.generation.wrapping_add(1) };
@@ -88,6 +82,16 @@ impl Names {
         };
         self.map.insert(name.into(), index);
         self.slot(index as usize).map(Entered::Fresh)
+    }
+
+    /// The idle entry that was used least recently.
+    pub(crate) fn oldest(&self, idle: &dyn Fn(usize) -> bool) -> Option<usize> {
+        let entries = self.entries.iter().enumerate().filter(|(index, _)| idle(*index));
+        entries.min_by_key(|(_, entry)| entry.used).map(|(index, _)| index)
+    }
+
+    pub(crate) fn cap(&self) -> usize {
+        self.cap
     }
 
     /// The slot of a name that is known.

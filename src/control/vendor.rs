@@ -108,6 +108,11 @@ impl Vendor {
         true
     }
 
+    /// Whether the last reading is that of `permit`'s own response.
+    pub(crate) fn has_read(&self, permit: u64) -> bool {
+        self.read_by == permit
+    }
+
     /// Takes off what an attempt used whose response said nothing of the limits.
     pub(crate) fn spend(&mut self, cost: Cost) {
         for known in &mut self.limits {

@@ -1,0 +1,426 @@
+//! Who may go: the first half of [`Control`].
+//!
+//! An ask passes the breakers (shut means no, at once), then its tenant's limits, then the buckets of its target; what
+//! does not pass the last two waits there, unless its deadline comes first. A waiter asks again by its own timer; when
+//! a place is free, it is kept for the first in line, whose call comes out of [`Control::take_woken`].
+
+use super::Control;
+use super::breaker::Gate;
+use super::lease::Lease;
+use super::names::Slot;
+use super::notice::{Notice, NoticeKind};
+use super::queue::{AVOIDED, Stage, Waiter, poll_interval};
+use super::target::{Blocked, pick_key};
+use super::terms::{Admission, Ask, BucketId, CallId, Permit, PermitId, Priority, Reason};
+use super::vendor::Cost;
+use crate::class::ErrorClass;
+use crate::time::{Instant, Millis};
+
+/// How long after its promised time a waiter that does not ask again counts as gone.
+const GRACE: Millis = Millis(30_000);
+/// Waiters of a tenant that are looked at when its first cannot go for a reason that others do not share.
+const LOOK_AHEAD: usize = 8;
+
+impl Control {
+    /// Asks for a permit to make one attempt.
+    ///
+    /// Ask again at [`Admission::Wait`]'s `until`, or when the call comes out of [`Self::take_woken`]: the place in the
+    /// queue is kept. [`Self::leave`] gives it up.
+    pub fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
+        self.sweep(now);
+        if let Some(index) = self.waiters.find(ask.call) {
+            return self.ask_again(index, ask, now);
+        }
+        let latest = self.latest(ask, now);
+        if latest < now {
+            return refused(ErrorClass::Timeout, Reason::NotEnoughTimeBudget, None);
+        }
+        let Some(slot) = self.target(ask, now) else {
+            let (id, bucket, lease_until) = (PermitId(0), BucketId(0), ask.deadline);
+            return Admission::Granted(Permit { id, bucket, key: None, probe: false, lease_until });
+        };
+        if let Some(target) = self.target_of(slot) {
+            target.on_ask(ask.priority, now);
+        }
+        let gate = self.gate(slot, now);
+        if let Gate::Shut { class, retry_after } = gate {
+            return refused(class, Reason::BreakerOpen, Some(retry_after));
+        }
+        let tenant = self.tenants.enter(ask.tenant, now);
+        let cost = Cost { requests: 1, input: ask.input_tokens, output: ask.output_tokens };
+        let mut avoid = [BucketId(0); AVOIDED];
+        for (place, id) in avoid.iter_mut().zip(ask.avoid) {
+            *place = *id;
+        }
+        let waiter = Waiter {
+            call: ask.call,
+            tenant,
+            target: slot,
+            cost,
+            priority: ask.priority,
+            deadline: ask.deadline,
+            latest,
+            avoid,
+            stage: Stage::Queue,
+            key: (0, self.asked),
+            gone_at: ask.deadline,
+        };
+        self.asked = self.asked.saturating_add(1);
+        if let Some((reason, at)) = self.tenant_blocked(&waiter, now) {
+            return self.wait(Waiter { stage: Stage::Tenant, ..waiter }, ErrorClass::RateLimited, reason, at, now);
+        }
+        let blocked = self.pump(slot, now);
+        let alone = self.target_of(slot).is_some_and(|target| target.queue.is_empty());
+        let blocked = if alone {
+            match self.grant(&waiter, now) {
+                Ok(permit) => {
+                    if let Some(tenant) = self.tenants.get(tenant) {
+                        tenant.enter(slot, cost);
+                    }
+                    return Admission::Granted(permit);
+                }
+                Err(blocked) => blocked,
+            }
+        } else {
+            let at = self.estimate(slot, cost, now);
+            let queued = Blocked { reason: Reason::Queued, class: ErrorClass::RateLimited, at };
+            blocked.map_or(queued, |blocked| Blocked { at: blocked.at.max(at), ..blocked })
+        };
+        let answer = self.wait(waiter, blocked.class, blocked.reason, blocked.at, now);
+        if !alone {
+            self.pump(slot, now); // it may be ahead of those who waited before it
+        }
+        self.offered(ask.call, ask.deadline).unwrap_or(answer)
+    }
+
+    /// Gives up the place of a call that waits, and a permit that was kept for it.
+    pub fn leave(&mut self, call: CallId, now: Instant) {
+        if let Some(index) = self.waiters.find(call) {
+            self.drop_waiter(index, now);
+        }
+    }
+
+    /// A call that should ask again now.
+    #[must_use = "a call that is taken and not woken loses its turn"]
+    pub fn take_woken(&mut self) -> Option<CallId> {
+        self.woken.pop_front()
+    }
+
+    /// Lets come back what has come to its end: leases, offers, and waiters that were not heard of. Every ask does so;
+    /// call it from a timer if there may be none.
+    pub fn sweep(&mut self, now: Instant) {
+        while let Some(lease) = self.leases.expire(now) {
+            self.release_probe(&lease, now);
+            match lease.offered.and_then(|call| self.waiters.find(call)) {
+                Some(index) => {
+                    self.waiters.remove(index);
+                    self.give_back(&lease, None, now);
+                }
+                None => {
+                    let name = self.bucket_name(&lease);
+                    let kind = NoticeKind::PermitLost;
+                    self.notices.push(Notice { kind, at: now, subject: name, class: None, until: None, value: None });
+                    let estimate = lease.cost.input.saturating_add(lease.cost.output);
+                    self.give_back(&lease, Some(estimate), now);
+                }
+            }
+        }
+        while let Some(index) = self.waiters.gone(now) {
+            self.drop_waiter(index, now);
+        }
+    }
+
+    /// When [`Self::sweep`] will next have something to do; `None`: not before the next ask.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Instant> {
+        let ends = [self.leases.next_end(), self.waiters.next_end()];
+        ends.into_iter().flatten().min()
+    }
+
+    fn latest(&self, ask: &Ask<'_>, now: Instant) -> Instant {
+        let latest = ask.deadline.minus(ask.min_attempt);
+        if ask.deadline < now.plus(ask.min_attempt) {
+            return Instant(0);
+        }
+        self.config.max_queue_wait.map_or(latest, |most| latest.min(now.plus(most)))
+    }
+
+    fn ask_again(&mut self, index: u32, ask: &Ask<'_>, now: Instant) -> Admission {
+        let Some(waiter) = self.waiters.get(index).copied() else {
+            return refused(ErrorClass::Unknown, Reason::QueueTimeout, None);
+        };
+        if let Some(permit) = self.offered(waiter.call, ask.deadline) {
+            return permit;
+        }
+        if let Gate::Shut { class, retry_after } = self.gate(waiter.target, now) {
+            self.drop_waiter(index, now);
+            return refused(class, Reason::BreakerOpen, Some(retry_after));
+        }
+        self.pump_tenant(waiter.tenant, now);
+        let blocked = self.pump(waiter.target, now);
+        if let Some(permit) = self.offered(waiter.call, ask.deadline) {
+            return permit;
+        }
+        let Some(waiter) = self.waiters.get(index).copied() else {
+            return refused(ErrorClass::Timeout, Reason::QueueTimeout, None);
+        };
+        let (class, reason, at) = match waiter.stage {
+            Stage::Tenant => match self.tenant_blocked_alone(&waiter, now) {
+                Some((reason, at)) => (ErrorClass::RateLimited, reason, at),
+                None => (ErrorClass::RateLimited, Reason::Queued, None),
+            },
+            _ => blocked.map_or((ErrorClass::RateLimited, Reason::Queued, None), |b| (b.class, b.reason, b.at)),
+        };
+        if waiter.latest <= now {
+            self.drop_waiter(index, now);
+            let timed_out = ask.deadline.minus(ask.min_attempt) > now;
+            let reason = if timed_out { Reason::QueueTimeout } else { reason };
+            return refused(class, reason, at.map(|at| now.until(at)));
+        }
+        if let Some(at) = at.filter(|at| *at > waiter.latest) {
+            self.drop_waiter(index, now);
+            return refused(class, reason, retry_after(at, now));
+        }
+        let first = self.is_first(index, &waiter);
+        let until = self.until(&waiter, if first { at } else { None }, now);
+        self.waiters.expect(index, until.plus(GRACE).min(waiter.deadline));
+        Admission::Wait { until, reason: if first { reason } else { Reason::Queued } }
+    }
+
+    /// Queues a call, or refuses it if its turn cannot come in time.
+    fn wait(
+        &mut self,
+        mut waiter: Waiter,
+        class: ErrorClass,
+        reason: Reason,
+        at: Option<Instant>,
+        now: Instant,
+    ) -> Admission {
+        if at.is_some_and(|at| at > waiter.latest) {
+            return refused(class, reason, at.and_then(|at| retry_after(at, now)));
+        }
+        if waiter.latest <= now {
+            return refused(class, reason, at.and_then(|at| retry_after(at, now)));
+        }
+        if self.waiters.len() >= self.config.max_queued {
+            return refused(class, Reason::QueueFull, at.and_then(|at| retry_after(at, now)));
+        }
+        let until = self.until(&waiter, at, now);
+        waiter.gone_at = until.plus(GRACE).min(waiter.deadline);
+        let index = self.waiters.insert(waiter);
+        match waiter.stage {
+            Stage::Tenant => {
+                if let Some(line) = self.tenants.line(waiter.tenant, waiter.priority) {
+                    line.insert(waiter.key, index);
+                }
+            }
+            _ => self.enter_queue(index),
+        }
+        Admission::Wait { until, reason }
+    }
+
+    fn until(&self, waiter: &Waiter, at: Option<Instant>, now: Instant) -> Instant {
+        let poll = now.plus(poll_interval(self.waiters.len()));
+        at.unwrap_or(poll).min(waiter.latest).max(now.plus(Millis(1))).min(waiter.deadline)
+    }
+
+    fn is_first(&mut self, index: u32, waiter: &Waiter) -> bool {
+        match waiter.stage {
+            Stage::Tenant => self
+                .tenants
+                .line(waiter.tenant, waiter.priority)
+                .is_some_and(|line| line.values().next() == Some(&index)),
+            _ => self.target_of(waiter.target).is_some_and(|target| target.queue.first() == Some(index)),
+        }
+    }
+
+    /// When a call that comes now may have its turn, by what waits and what is known; `None`: nothing is known.
+    fn estimate(&mut self, slot: Slot, cost: Cost, now: Instant) -> Option<Instant> {
+        let config = self.config.concurrency;
+        let target = self.target_of(slot)?;
+        let capacity = config.and_then(|config| target.capacity(&config)).map(u64::from);
+        let ahead = target.queue.len() as u64;
+        let by_turns = capacity.map(|capacity| {
+            let turns = ahead.checked_div(capacity.max(1)).unwrap_or(0);
+            now.plus(target.held.times(turns))
+        });
+        let alone = target.buckets.len() == 1;
+        let ahead = target.queue.cost.plus(cost);
+        let bucket = target.buckets.first_mut().filter(|_| alone);
+        let by_headroom = bucket.and_then(|bucket| bucket.vendor.when(ahead, bucket.reserved, 0, now));
+        by_turns.max(by_headroom).filter(|at| *at > now)
+    }
+
+    fn tenant_blocked(&mut self, waiter: &Waiter, now: Instant) -> Option<(Reason, Option<Instant>)> {
+        // Within a tenant and a priority it is first come, first served.
+        let others = self.tenants.line(waiter.tenant, waiter.priority).is_some_and(|line| !line.is_empty());
+        let alone = self.tenant_blocked_alone(waiter, now);
+        if others { alone.or(Some((Reason::Queued, None))) } else { alone }
+    }
+
+    fn tenant_blocked_alone(&mut self, waiter: &Waiter, now: Instant) -> Option<(Reason, Option<Instant>)> {
+        let config = self.config.concurrency;
+        let capacity = config.and_then(|config| self.target_of(waiter.target)?.capacity(&config));
+        self.tenants.get(waiter.tenant)?.blocked(waiter.target, capacity, waiter.cost, now)
+    }
+
+    /// Moves a waiter that passed its tenant's limits into its target's queue.
+    fn enter_queue(&mut self, index: u32) {
+        let Some(waiter) = self.waiters.get_mut(index) else { return };
+        waiter.stage = Stage::Queue;
+        let Some(target) = self.targets.list.get_mut(waiter.target.index as usize) else { return };
+        let Some(tenant) = self.tenants.get(waiter.tenant) else { return };
+        tenant.enter(waiter.target, waiter.cost);
+        let start = tenant.tag(waiter.target, waiter.priority, waiter.cost, target.queue.clock(waiter.priority));
+        waiter.key = (start, waiter.key.1);
+        target.queue.insert(waiter.priority, waiter.key, index, waiter.cost);
+    }
+
+    /// Lets through what waits for a tenant's own limits and may go now.
+    pub(crate) fn pump_tenant(&mut self, tenant: Slot, now: Instant) {
+        for priority in [Priority::Interactive, Priority::Batch] {
+            loop {
+                let Some(line) = self.tenants.line(tenant, priority) else { return };
+                let mut heads = [0_u32; LOOK_AHEAD];
+                let mut count: usize = 0;
+                for (place, index) in heads.iter_mut().zip(line.values()) {
+                    *place = *index;
+                    count = count.saturating_add(1);
+                }
+                let free = heads.iter().take(count).copied().find_map(|index| {
+                    let waiter = self.waiters.get(index).copied()?;
+                    self.tenant_blocked_alone(&waiter, now).is_none().then_some((index, waiter))
+                });
+                let Some((index, waiter)) = free else { break };
+                if let Some(line) = self.tenants.line(tenant, priority) {
+                    line.remove(&waiter.key);
+                }
+                self.enter_queue(index);
+                self.pump(waiter.target, now);
+            }
+        }
+    }
+
+    /// Offers places to those first in line, until there is none; says what the next one waits for.
+    pub(crate) fn pump(&mut self, slot: Slot, now: Instant) -> Option<Blocked> {
+        loop {
+            let index = self.target_of(slot)?.queue.first()?;
+            let waiter = self.waiters.get(index).copied()?;
+            let gate = self.gate(slot, now);
+            if let Gate::Shut { class, retry_after } = gate {
+                return Some(Blocked { reason: Reason::BreakerOpen, class, at: Some(now.plus(retry_after)) });
+            }
+            if let Err(blocked) = self.offer(index, &waiter, now) {
+                // Batch work whose turn it is must not hold up what may use the margin that it leaves.
+                let other = self.target_of(slot)?.queue.first_of(Priority::Interactive);
+                if waiter.priority == Priority::Interactive {
+                    return Some(blocked);
+                }
+                let Some(other) = other else { return Some(blocked) };
+                let Some(waiter) = self.waiters.get(other).copied() else { return Some(blocked) };
+                if let Err(blocked) = self.offer(other, &waiter, now) {
+                    return Some(blocked);
+                }
+            }
+        }
+    }
+
+    /// Keeps a place for a waiter, and calls it.
+    fn offer(&mut self, index: u32, waiter: &Waiter, now: Instant) -> Result<(), Blocked> {
+        let until = now.plus(self.config.offer).min(waiter.deadline);
+        let offer = Waiter { deadline: until, ..*waiter };
+        let permit = self.grant_as(&offer, Some(waiter.call), now)?;
+        if let Some(target) = self.target_of(waiter.target) {
+            target.queue.remove(waiter.priority, waiter.key, waiter.cost);
+            target.queue.on_turn(waiter.priority, waiter.key);
+        }
+        if let Some(waiter) = self.waiters.get_mut(index) {
+            waiter.stage = Stage::Offered(permit.id);
+        }
+        // The offer has an end of its own; the waiter goes with it.
+        self.waiters.expect(index, until.plus(GRACE));
+        self.woken.push_back(waiter.call);
+        Ok(())
+    }
+
+    /// Hands over the permit that was kept for a call.
+    fn offered(&mut self, call: CallId, deadline: Instant) -> Option<Admission> {
+        let index = self.waiters.find(call)?;
+        let Stage::Offered(id) = self.waiters.get(index)?.stage else { return None };
+        self.waiters.remove(index);
+        let lease = self.leases.accept(id, deadline)?;
+        if lease.probe {
+            self.extend_probe(&lease);
+        }
+        let bucket = self.target_of(lease.target)?.buckets.get(lease.bucket)?.id;
+        let Lease { key, probe, .. } = lease;
+        Some(Admission::Granted(Permit { id, bucket, key, probe, lease_until: deadline }))
+    }
+
+    fn grant(&mut self, waiter: &Waiter, now: Instant) -> Result<Permit, Blocked> {
+        self.grant_as(waiter, None, now)
+    }
+
+    fn grant_as(&mut self, waiter: &Waiter, offered: Option<CallId>, now: Instant) -> Result<Permit, Blocked> {
+        let number = self.leases.next_number();
+        let nowhere = Blocked { reason: Reason::Queued, class: ErrorClass::Unknown, at: None };
+        let target = self.targets.list.get_mut(waiter.target.index as usize).ok_or(nowhere)?;
+        let concurrency = self.config.concurrency.as_ref();
+        let picked = target.pick(concurrency, &self.keys, waiter.cost, waiter.priority, &waiter.avoid, now)?;
+        let bucket = target.buckets.get_mut(picked).ok_or(nowhere)?;
+        bucket.concurrency.on_sent();
+        bucket.reserved = bucket.reserved.plus(waiter.cost);
+        let (id, pool) = (bucket.id, bucket.pool);
+        let key = pool.and_then(|pool| pick_key(&mut self.keys, pool, number));
+        let probe = self.take_probe(waiter.target, number, waiter.deadline, now);
+        let permit = self.leases.give(Lease {
+            number,
+            target: waiter.target,
+            bucket: picked,
+            tenant: waiter.tenant,
+            key,
+            cost: waiter.cost,
+            granted_at: now,
+            until: waiter.deadline,
+            probe,
+            offered,
+        });
+        Ok(Permit { id: permit, bucket: id, key, probe, lease_until: waiter.deadline })
+    }
+
+    /// Takes a waiter out, wherever it stands, and gives back what it held.
+    fn drop_waiter(&mut self, index: u32, now: Instant) {
+        let Some(waiter) = self.waiters.remove(index) else { return };
+        match waiter.stage {
+            Stage::Tenant => {
+                if let Some(line) = self.tenants.line(waiter.tenant, waiter.priority) {
+                    line.remove(&waiter.key);
+                }
+            }
+            Stage::Queue => {
+                if let Some(target) = self.target_of(waiter.target) {
+                    target.queue.remove(waiter.priority, waiter.key, waiter.cost);
+                }
+                if let Some(tenant) = self.tenants.get(waiter.tenant) {
+                    tenant.exit(waiter.target, waiter.cost, None);
+                }
+                self.pump_tenant(waiter.tenant, now);
+                self.pump(waiter.target, now);
+            }
+            Stage::Offered(id) => {
+                if let Some((lease, true)) = self.leases.settle(id) {
+                    self.release_probe(&lease, now);
+                    self.give_back(&lease, None, now);
+                }
+            }
+        }
+    }
+}
+
+fn retry_after(at: Instant, now: Instant) -> Option<Millis> {
+    (at != Instant::NEVER).then(|| now.until(at))
+}
+
+fn refused(class: ErrorClass, reason: Reason, retry_after: Option<Millis>) -> Admission {
+    Admission::Refused { class, reason, retry_after }
+}

@@ -1,0 +1,85 @@
+//! What changed between calls and a person may want to know: transitions, drained one at a time.
+
+use crate::class::ErrorClass;
+use crate::time::Instant;
+use std::collections::VecDeque;
+
+/// Notices kept for a host that does not drain them; older ones make room.
+const KEPT: usize = 256;
+
+/// What changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoticeKind {
+    /// A breaker opened, or opened again.
+    BreakerOpened,
+    /// A caller became the probe of a breaker.
+    BreakerHalfOpen,
+    /// A breaker closed.
+    BreakerClosed,
+    /// A bucket began to cool, or cools for longer.
+    BucketCooling,
+    /// A quota is used up: somebody has to look at it.
+    QuotaExhausted,
+    /// A key was disabled until a person enables it.
+    KeyDisabled,
+    /// A person enabled it.
+    KeyEnabled,
+    /// The vendor pushed back, and the concurrency limit fell.
+    ConcurrencyReduced,
+    /// A permit came back because its lease ended, not because its holder returned it.
+    PermitLost,
+}
+
+impl NoticeKind {
+    /// The public name, e.g. `breaker_opened`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BreakerOpened => "breaker_opened",
+            Self::BreakerHalfOpen => "breaker_half_open",
+            Self::BreakerClosed => "breaker_closed",
+            Self::BucketCooling => "bucket_cooling",
+            Self::QuotaExhausted => "quota_exhausted",
+            Self::KeyDisabled => "key_disabled",
+            Self::KeyEnabled => "key_enabled",
+            Self::ConcurrencyReduced => "concurrency_reduced",
+            Self::PermitLost => "permit_lost",
+        }
+    }
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// What changed.
+    pub kind: NoticeKind,
+    /// When.
+    pub at: Instant,
+    /// Of what: a bucket, a breaker (`provider` or `provider/model`) or a key id.
+    pub subject: String,
+    /// The class of the failure that caused it.
+    pub class: Option<ErrorClass>,
+    /// Until when it lasts, if that is known.
+    pub until: Option<Instant>,
+    /// The new value, for a limit.
+    pub value: Option<u64>,
+}
+
+/// The queue of notices.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
+    queue: VecDeque<Notice>,
+}
+
+impl Notices {
+    pub(crate) fn push(&mut self, notice: Notice) {
+        if self.queue.len() >= KEPT {
+            self.queue.pop_front();
+        }
+        self.queue.push_back(notice);
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Notice> {
+        self.queue.pop_front()
+    }
+}

@@ -1,0 +1,211 @@
+//! What an attempt's end teaches: the second half of [`Control`].
+
+use super::breaker::{Change, Signal};
+use super::lease::Lease;
+use super::names::Slot;
+use super::notice::{Notice, NoticeKind};
+use super::terms::{Outcome, PermitId, VendorLimit};
+use super::vendor::Cost;
+use super::{Control, Target};
+use crate::class::{ErrorClass, Scope};
+use crate::time::{Instant, Millis};
+
+impl Control {
+    /// Returns a permit and takes in how its attempt ended. A second call for the same permit does nothing; one after
+    /// the lease's end returns nothing but still teaches.
+    pub fn settle(&mut self, permit: PermitId, outcome: &Outcome<'_>, now: Instant) {
+        self.sweep(now);
+        let Some((lease, held)) = self.leases.settle(permit) else { return };
+        self.learn(&lease, outcome, now);
+        if held {
+            // A cancelled attempt has used what was estimated, for all that anybody knows.
+            let estimate = lease.cost.input.saturating_add(lease.cost.output);
+            self.give_back(&lease, Some(outcome.used_tokens.unwrap_or(estimate)), now);
+        }
+    }
+
+    /// Takes in the head of an answer before its body has ended: the vendor's limits, and that the upstream is there.
+    pub fn on_head(&mut self, permit: PermitId, limits: &[VendorLimit], healthy: bool, now: Instant) {
+        let Some(lease) = self.leases.get(permit).copied() else { return };
+        if let Some(bucket) = self.target_of(lease.target).and_then(|target| target.buckets.get_mut(lease.bucket)) {
+            bucket.vendor.read(lease.number, limits, now);
+        }
+        if healthy && lease.probe {
+            self.signal(&lease, Signal::Answered, Signal::Answered, now);
+        }
+    }
+
+    /// Gives back what a lease held. `used`: tokens; `None`: nothing was sent.
+    pub(crate) fn give_back(&mut self, lease: &Lease, used: Option<u64>, now: Instant) {
+        if let Some(target) = self.target_of(lease.target) {
+            if let Some(bucket) = target.buckets.get_mut(lease.bucket) {
+                bucket.concurrency.on_returned();
+                bucket.reserved = bucket.reserved.minus(lease.cost);
+            }
+            let held = now.since(lease.granted_at).0;
+            let smoothed = target.held.0.saturating_mul(7).saturating_add(held) / 8;
+            target.held = Millis(if target.held == Millis::ZERO { held } else { smoothed });
+        }
+        if let Some(tenant) = self.tenants.get(lease.tenant) {
+            tenant.exit(lease.target, lease.cost, used);
+        }
+        self.pump_tenant(lease.tenant, now);
+        self.pump(lease.target, now);
+    }
+
+    fn learn(&mut self, lease: &Lease, outcome: &Outcome<'_>, now: Instant) {
+        if !self.targets.names.holds(lease.target) {
+            return; // forgotten since
+        }
+        let several = self.target_of(lease.target).is_some_and(|target| target.buckets.len() > 1);
+        let (provider, model) = signals(outcome, lease.probe, several);
+        self.signal(lease, provider, model, now);
+        self.learn_bucket(lease, outcome, now);
+        if let (Some(class), Some(key)) = (outcome.class, lease.key) {
+            let names_key = !matches!(outcome.scope, Some(Scope::Request | Scope::Model));
+            if names_key && matches!(class, ErrorClass::AuthError | ErrorClass::PermissionError) {
+                self.disable_key(key, class, now);
+            }
+        }
+    }
+
+    fn learn_bucket(&mut self, lease: &Lease, outcome: &Outcome<'_>, now: Instant) {
+        let newest = self.leases.counts().given;
+        let (base, cap) = (self.config.failure_cooling, self.config.max_failure_cooling);
+        let quota = self.config.quota_cooling;
+        let concurrency = self.config.concurrency;
+        let Some(target) = self.targets.list.get_mut(lease.target.index as usize) else { return };
+        if outcome.class.is_none() {
+            target.speed.on_success(outcome.first_token, outcome.latency, outcome.output_tokens);
+        }
+        let Some(bucket) = target.buckets.get_mut(lease.bucket) else { return };
+        let read = bucket.vendor.read(lease.number, outcome.limits, now) || bucket.vendor.has_read(lease.number);
+        if !read {
+            bucket.vendor.spend(match outcome.used_tokens {
+                Some(used) => Cost { input: used, output: 0, ..lease.cost },
+                None => lease.cost,
+            });
+        }
+        let Some(class) = outcome.class else {
+            bucket.heal();
+            if let Some(config) = &concurrency {
+                bucket.concurrency.on_success(config, now);
+            }
+            return;
+        };
+        let mut cooled = false;
+        match class {
+            ErrorClass::RateLimited => bucket.vendor.last_429_at = Some(now),
+            ErrorClass::Overloaded => bucket.vendor.last_overload_at = Some(now),
+            _ => {}
+        }
+        let pushed_back = matches!(class, ErrorClass::RateLimited | ErrorClass::Overloaded);
+        let mut reduced = false;
+        if let (true, Some(config)) = (pushed_back, &concurrency) {
+            reduced = bucket.concurrency.on_rejected(lease.number, newest, config, now);
+        }
+        match outcome.wait_hint {
+            _ if class == ErrorClass::QuotaExhausted => {
+                bucket.cool(class, outcome.wait_hint.unwrap_or(quota), now);
+                cooled = true;
+            }
+            Some(hint) if pushed_back || class.is_health_failure() => {
+                bucket.cool(class, hint, now);
+                cooled = hint > Millis::ZERO;
+            }
+            // Without a hint only a bucket that has others beside it cools: elsewhere backoff, breaker and the
+            // concurrency limit pace the retries, and one stray failure must not stop everybody.
+            None if bucket.pool.is_some() && class != ErrorClass::Overloaded => {
+                if class == ErrorClass::RateLimited || class.is_health_failure() {
+                    cooled = bucket.fail(class, base, cap, now);
+                }
+            }
+            _ => {}
+        }
+        let until = now.plus(bucket.cooling(now));
+        let subject = String::from(&*bucket.name);
+        let limit = concurrency.and_then(|config| bucket.concurrency.limit(&config)).map(u64::from);
+        let pool = bucket.pool;
+        let kinds = [
+            (cooled, NoticeKind::BucketCooling, None),
+            (class == ErrorClass::QuotaExhausted, NoticeKind::QuotaExhausted, None),
+            (reduced, NoticeKind::ConcurrencyReduced, limit),
+        ];
+        for (_, kind, value) in kinds.into_iter().filter(|(happened, _, _)| *happened) {
+            let until = (kind != NoticeKind::ConcurrencyReduced).then_some(until);
+            self.notices.push(Notice { kind, at: now, subject: subject.clone(), class: Some(class), until, value });
+        }
+        // The bill is the organisation's: all its models are out.
+        if let (ErrorClass::QuotaExhausted, Some(Scope::Key), Some(pool)) = (class, outcome.scope, pool) {
+            let length = outcome.wait_hint.unwrap_or(quota);
+            let others = self.targets.list.iter_mut().flat_map(|target| target.buckets.iter_mut());
+            for other in others.filter(|other| other.pool == Some(pool)) {
+                other.cool(class, length, now);
+            }
+        }
+    }
+
+    /// Tells both breakers of a target.
+    pub(crate) fn signal(&mut self, lease: &Lease, provider: Signal, model: Signal, now: Instant) {
+        let Some(mut config) = self.config.breaker else { return };
+        let Some(target) = self.target_of(lease.target) else { return };
+        if target.buckets.get(lease.bucket).is_some_and(|bucket| bucket.pool.is_some()) {
+            config.sparse_span = Millis::MAX; // two failures far apart: the bucket's own cooling sees to that
+        }
+        let slots = [(target.provider_breaker, provider), (target.model_breaker, model)];
+        let mut opened = false;
+        for (slot, signal) in slots {
+            let Some(breaker) = self.breakers.get(slot) else { continue };
+            let change = breaker.on_outcome(lease.number, lease.granted_at, signal, &config, now);
+            let Some(change) = change else { continue };
+            let class = match signal {
+                Signal::Failed { class, .. } => Some(class),
+                _ => None,
+            };
+            let (kind, until) = match change {
+                Change::Opened(until) => (NoticeKind::BreakerOpened, Some(until)),
+                Change::Closed => (NoticeKind::BreakerClosed, None),
+            };
+            opened = opened || kind == NoticeKind::BreakerOpened;
+            let subject = String::from(self.breakers.names.name(slot.index as usize));
+            self.notices.push(Notice { kind, at: now, subject, class, until, value: None });
+        }
+        if opened {
+            self.wake_everybody(lease.target);
+        }
+    }
+
+    /// Lets all that wait for a target ask again, to be told that there is no way.
+    fn wake_everybody(&mut self, target: Slot) {
+        let Some(target) = self.targets.list.get(target.index as usize) else { return };
+        for index in target.queue.everybody() {
+            if let Some(waiter) = self.waiters.get(index) {
+                self.woken.push_back(waiter.call);
+            }
+        }
+    }
+
+    pub(crate) fn target_of(&mut self, slot: Slot) -> Option<&mut Target> {
+        self.targets.list.get_mut(slot.index as usize)
+    }
+}
+
+/// What an outcome means to the breakers of the provider and of the model.
+fn signals(outcome: &Outcome<'_>, probe: bool, several: bool) -> (Signal, Signal) {
+    let Some(class) = outcome.class else { return (Signal::Answered, Signal::Answered) };
+    if !class.is_health_failure() {
+        let signal = match class {
+            ErrorClass::Cancelled | ErrorClass::Unknown => Signal::Nothing,
+            _ => Signal::Refused,
+        };
+        return (signal, signal);
+    }
+    let failed = Signal::Failed { class, hint: outcome.wait_hint };
+    match outcome.scope {
+        Some(Scope::Provider) if probe => (failed, failed),
+        Some(Scope::Provider) => (failed, Signal::Nothing),
+        // One organisation's trouble among several cools its bucket, and is not the model's.
+        Some(Scope::Bucket | Scope::Key) if several && !probe => (Signal::Nothing, Signal::Nothing),
+        _ => (Signal::Refused, failed),
+    }
+}
