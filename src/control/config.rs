@@ -7,7 +7,7 @@ use crate::time::Millis;
 use core::fmt;
 
 /// All settings. The default is what a keel without any options has: it refuses nothing until a vendor does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlConfig {
     /// The retry budget; `None`: every retry is allowed.
     pub retry_budget: Option<RetryBudgetConfig>,
