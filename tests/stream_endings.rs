@@ -1,5 +1,5 @@
 //! What becomes of a stream: one line a behaviour, from what upstreams really send.
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::arithmetic_side_effects, clippy::panic, reason = "tests")]
 
 use evenkeel::protocol::Protocol::{self, *};
 use evenkeel::stream::{CommitOn, Failure, FailureKind, StreamFacts, StreamGuard, StreamTimes, Verdict};

@@ -1,6 +1,7 @@
 //! What was seen of a stream: the numbers and names that a record of it carries.
 
 use super::member::Cursor;
+use super::word as w;
 use crate::time::{Instant, Millis};
 
 /// Tokens as the provider counted them. Nothing is made up: `None` is what it did not say.
@@ -53,10 +54,10 @@ pub struct StreamFacts {
 }
 
 /// A provider's word, made safe to write anywhere: cut to 64 bytes, all but printable ASCII replaced.
-pub(crate) fn word(raw: &[u8]) -> Box<str> {
-    let word: String =
+pub(crate) fn safe_text(raw: &[u8]) -> Box<str> {
+    let text: String =
         raw.iter().take(64).map(|b| if b.is_ascii_graphic() || *b == b' ' { char::from(*b) } else { '?' }).collect();
-    word.into_boxed_str()
+    text.into_boxed_str()
 }
 
 impl StreamFacts {
@@ -65,7 +66,7 @@ impl StreamFacts {
         if self.model.is_some() {
             c.skip();
         } else if let Some(name) = c.string().filter(|name| !name.is_empty()) {
-            self.model = Some(word(name));
+            self.model = Some(safe_text(name));
         }
     }
 }
@@ -78,32 +79,32 @@ impl StreamUsage {
         }
         while let Some(key) = c.key() {
             let slot = match key {
-                b"prompt_tokens"
-                | b"input_tokens"
-                | b"promptTokenCount"
-                | b"inputTokens"
-                | b"prompt_eval_count"
-                | b"inputTokenCount"
-                | b"total_input_tokens" => &mut self.input,
-                b"completion_tokens"
-                | b"output_tokens"
-                | b"candidatesTokenCount"
-                | b"outputTokens"
-                | b"eval_count"
-                | b"outputTokenCount"
-                | b"total_output_tokens" => &mut self.output,
-                b"cached_tokens"
-                | b"cache_read_input_tokens"
-                | b"cachedContentTokenCount"
-                | b"cacheReadInputTokens"
-                | b"prompt_cache_hit_tokens"
-                | b"total_cached_tokens" => &mut self.cached,
-                b"reasoning_tokens" | b"thoughtsTokenCount" | b"total_thought_tokens" => &mut self.reasoning,
-                b"prompt_tokens_details"
-                | b"completion_tokens_details"
-                | b"input_tokens_details"
-                | b"output_tokens_details"
-                | b"tokens" => {
+                w::PROMPT_TOKENS
+                | w::INPUT_TOKENS
+                | w::PROMPT_TOKEN_COUNT
+                | w::INPUT_TOKENS_CAMEL
+                | w::PROMPT_EVAL_COUNT
+                | w::INPUT_TOKEN_COUNT
+                | w::TOTAL_INPUT_TOKENS => &mut self.input,
+                w::COMPLETION_TOKENS
+                | w::OUTPUT_TOKENS
+                | w::CANDIDATES_TOKEN_COUNT
+                | w::OUTPUT_TOKENS_CAMEL
+                | w::EVAL_COUNT
+                | w::OUTPUT_TOKEN_COUNT
+                | w::TOTAL_OUTPUT_TOKENS => &mut self.output,
+                w::CACHED_TOKENS
+                | w::CACHE_READ_INPUT_TOKENS
+                | w::CACHED_CONTENT_TOKEN_COUNT
+                | w::CACHE_READ_INPUT_TOKENS_CAMEL
+                | w::PROMPT_CACHE_HIT_TOKENS
+                | w::TOTAL_CACHED_TOKENS => &mut self.cached,
+                w::REASONING_TOKENS | w::THOUGHTS_TOKEN_COUNT | w::TOTAL_THOUGHT_TOKENS => &mut self.reasoning,
+                w::PROMPT_TOKENS_DETAILS
+                | w::COMPLETION_TOKENS_DETAILS
+                | w::INPUT_TOKENS_DETAILS
+                | w::OUTPUT_TOKENS_DETAILS
+                | w::TOKENS => {
                     self.read_details(c);
                     continue;
                 }
@@ -123,10 +124,10 @@ impl StreamUsage {
         }
         while let Some(key) = c.key() {
             let slot = match key {
-                b"input_tokens" => &mut self.input,
-                b"output_tokens" => &mut self.output,
-                b"cached_tokens" => &mut self.cached,
-                b"reasoning_tokens" => &mut self.reasoning,
+                w::INPUT_TOKENS => &mut self.input,
+                w::OUTPUT_TOKENS => &mut self.output,
+                w::CACHED_TOKENS => &mut self.cached,
+                w::REASONING_TOKENS => &mut self.reasoning,
                 _ => {
                     c.skip();
                     continue;

@@ -4,6 +4,8 @@
 //! allocates and never panics; where the text stops making sense it stops and says [`Cursor::is_bad`]. Strings are
 //! returned as they are written, escapes included: everything that is compared (types, reasons, names) has none.
 
+use super::word::{Word, word};
+
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 const QUOTES: u64 = ONES.wrapping_mul(b'"' as u64);
@@ -95,9 +97,9 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// The next key of the object that was entered; `None` behind its end.
+    /// The next key of the object that was entered, as a word; `None` behind its end.
     #[inline]
-    pub(crate) fn key(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn key(&mut self) -> Option<Word> {
         let mut byte = self.peek();
         if byte == b',' {
             self.step();
@@ -107,7 +109,7 @@ impl<'a> Cursor<'a> {
             let key = self.raw_string();
             if self.peek() == b':' {
                 self.step();
-                return Some(key);
+                return Some(word(key));
             }
         } else if byte == b'}' {
             self.step();
@@ -160,6 +162,12 @@ impl<'a> Cursor<'a> {
             self.skip();
             None
         }
+    }
+
+    /// The next value as a word; [`NONE`](super::word::NONE) if it is no string.
+    #[inline]
+    pub(crate) fn word(&mut self) -> Word {
+        word(self.string().unwrap_or_default())
     }
 
     /// The next value if it is a whole number (a fraction is dropped); any other value is skipped.
@@ -263,15 +271,15 @@ mod tests {
         let json = br#" { "a" : [1,{"b":"}\"]"}] , "s":"x\\", "n": 12.5 ,"t":true,"k":"v"}"#;
         let mut c = Cursor::new(json);
         assert!(c.enter(b'{'));
-        assert_eq!(c.key(), Some(&b"a"[..]));
+        assert_eq!(c.key(), Some(word(b"a")));
         c.skip();
-        assert_eq!(c.key(), Some(&b"s"[..]));
+        assert_eq!(c.key(), Some(word(b"s")));
         assert_eq!(c.string(), Some(&br"x\\"[..]));
-        assert_eq!(c.key(), Some(&b"n"[..]));
+        assert_eq!(c.key(), Some(word(b"n")));
         assert_eq!(c.uint(), Some(12));
-        assert_eq!(c.key(), Some(&b"t"[..]));
+        assert_eq!(c.key(), Some(word(b"t")));
         assert!(c.truthy());
-        assert_eq!(c.key(), Some(&b"k"[..]));
+        assert_eq!(c.key(), Some(word(b"k")));
         assert_eq!(c.string(), Some(&b"v"[..]));
         assert_eq!(c.key(), None);
         assert!(!c.is_bad());

@@ -16,23 +16,24 @@
 use super::{Choices, Finish, Meaning, bedrock, finish, openai};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word::{self as w, Word};
 
-pub(super) fn read(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
+pub(super) fn read(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
     let (mut kind, mut shown, mut reason) = (name, false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            b"type" => kind = c.string().unwrap_or(kind),
-            b"delta" | b"content_block" => shown |= read_part(c, &mut reason),
-            b"message" => read_message(c, facts),
-            b"usage" => facts.usage.read(c),
-            b"error" => m.error |= c.truthy(),
-            b"completion" | b"generation" | b"outputText" | b"outputs" => m.content |= c.non_empty(),
-            b"choices" => openai::read_choices(c, m, facts, choices),
-            b"completionReason" | b"stop_reason" | b"stopReason" => reason = c.string().unwrap_or(reason),
-            b"contentBlockStart" | b"contentBlockDelta" | b"messageStop" | b"metadata" => {
+            w::TYPE => kind = c.word(),
+            w::DELTA | w::CONTENT_BLOCK => shown |= read_part(c, &mut reason),
+            w::MESSAGE => read_message(c, facts),
+            w::USAGE => facts.usage.read(c),
+            w::ERROR => m.error |= c.truthy(),
+            w::COMPLETION | w::GENERATION | w::OUTPUT_TEXT | w::OUTPUTS => m.content |= c.non_empty(),
+            w::CHOICES => openai::read_choices(c, m, facts, choices),
+            w::COMPLETION_REASON | w::STOP_REASON | w::STOP_REASON_CAMEL => reason = c.string().unwrap_or(reason),
+            w::BLOCK_START | w::BLOCK_DELTA | w::MESSAGE_STOP_CAMEL | w::METADATA => {
                 bedrock::read_wrapped(c, key, m, facts);
             }
-            b"amazon-bedrock-invocationMetrics" => {
+            w::INVOCATION_METRICS => {
                 facts.usage.read(c);
                 m.terminal = true;
             }
@@ -40,10 +41,10 @@ pub(super) fn read(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut
         }
     }
     match kind {
-        b"content_block_delta" | b"content_block_start" => m.content |= shown,
-        b"message_stop" => m.terminal = true,
-        b"error" => m.error = true,
-        b"ping" => m.aside = true,
+        w::CONTENT_BLOCK_DELTA | w::CONTENT_BLOCK_START => m.content |= shown,
+        w::MESSAGE_STOP => m.terminal = true,
+        w::ERROR => m.error = true,
+        w::PING => m.aside = true,
         _ => {}
     }
     finish(reason, m, facts);
@@ -60,12 +61,12 @@ fn read_part<'a>(c: &mut Cursor<'a>, reason: &mut &'a [u8]) -> bool {
     }
     while let Some(key) = c.key() {
         match key {
-            b"type" => {
+            w::TYPE => {
                 let kind = c.string().unwrap_or_default();
-                plain = kind.ends_with(b"_delta") || matches!(kind, b"" | b"text" | b"thinking");
+                plain = kind.ends_with(b"_delta") || matches!(w::word(kind), w::NONE | w::TEXT | w::THINKING);
             }
-            b"text" | b"thinking" | b"partial_json" | b"citation" => shown |= c.non_empty(),
-            b"stop_reason" => *reason = c.string().unwrap_or_default(),
+            w::TEXT | w::THINKING | w::PARTIAL_JSON | w::CITATION => shown |= c.non_empty(),
+            w::STOP_REASON => *reason = c.string().unwrap_or_default(),
             _ => c.skip(),
         }
     }
@@ -78,8 +79,8 @@ fn read_message(c: &mut Cursor<'_>, facts: &mut StreamFacts) {
     }
     while let Some(key) = c.key() {
         match key {
-            b"model" => facts.read_model(c),
-            b"usage" => facts.usage.read(c),
+            w::MODEL => facts.read_model(c),
+            w::USAGE => facts.usage.read(c),
             _ => c.skip(),
         }
     }

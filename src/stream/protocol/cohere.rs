@@ -13,26 +13,27 @@
 use super::{Finish, Meaning, ended};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word::{self as w, Word};
 
-pub(super) fn read(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
+pub(super) fn read(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts) {
     let (mut kind, mut shown, mut reason) = (name, false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            b"type" => kind = c.string().unwrap_or(kind),
-            b"delta" => read_delta(c, m, facts, &mut shown, &mut reason),
-            b"error" => m.error |= c.truthy(),
-            b"object" => m.error |= c.string() == Some(b"error"),
+            w::TYPE => kind = c.word(),
+            w::DELTA => read_delta(c, m, facts, &mut shown, &mut reason),
+            w::ERROR => m.error |= c.truthy(),
+            w::OBJECT => m.error |= c.word() == w::ERROR,
             _ => c.skip(),
         }
     }
     match kind {
-        b"content-delta" => m.content = shown,
-        b"tool-plan-delta" | b"tool-call-start" | b"tool-call-delta" => m.content = true,
-        b"message-end" => {
+        w::CONTENT_DELTA => m.content = shown,
+        w::TOOL_PLAN_DELTA | w::TOOL_CALL_START | w::TOOL_CALL_DELTA => m.content = true,
+        w::MESSAGE_END => {
             m.terminal = true;
             ended(reason, m, facts);
         }
-        b"error" => m.error = true,
+        w::ERROR => m.error = true,
         _ => {}
     }
     m.error |= m.finish == Finish::Broken;
@@ -50,10 +51,10 @@ fn read_delta<'a>(
     }
     while let Some(key) = c.key() {
         match key {
-            b"message" => *shown |= read_message(c),
-            b"finish_reason" => *reason = c.string().unwrap_or_default(),
-            b"error" => m.error |= c.truthy(),
-            b"usage" => facts.usage.read(c),
+            w::MESSAGE => *shown |= read_message(c),
+            w::FINISH_REASON => *reason = c.string().unwrap_or_default(),
+            w::ERROR => m.error |= c.truthy(),
+            w::USAGE => facts.usage.read(c),
             _ => c.skip(),
         }
     }
@@ -66,10 +67,10 @@ fn read_message(c: &mut Cursor<'_>) -> bool {
         return false;
     }
     while let Some(key) = c.key() {
-        if key == b"content" && c.peek() == b'{' {
+        if key == w::CONTENT && c.peek() == b'{' {
             c.enter(b'{');
             while let Some(key) = c.key() {
-                if matches!(key, b"text" | b"thinking") {
+                if matches!(key, w::TEXT | w::THINKING) {
                     shown |= c.non_empty();
                 } else {
                     c.skip();

@@ -15,19 +15,20 @@
 use super::{Choices, Finish, Meaning, ended, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word as w;
 
 pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
     while let Some(key) = c.key() {
         match key {
-            b"candidates" => read_candidates(c, m, facts, choices),
-            b"usageMetadata" => facts.usage.read(c),
-            b"modelVersion" => facts.read_model(c),
-            b"error" => m.error |= c.truthy(),
-            b"promptFeedback" => {
+            w::CANDIDATES => read_candidates(c, m, facts, choices),
+            w::USAGE_METADATA => facts.usage.read(c),
+            w::MODEL_VERSION => facts.read_model(c),
+            w::ERROR => m.error |= c.truthy(),
+            w::PROMPT_FEEDBACK => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
-                        if key == b"blockReason" {
-                            if let Some(reason) = c.string().filter(|r| *r != b"BLOCK_REASON_UNSPECIFIED") {
+                        if key == w::BLOCK_REASON {
+                            if let Some(reason) = c.string().filter(|r| w::word(r) != w::BLOCK_REASON_UNSPECIFIED) {
                                 finish(reason, m, facts);
                                 m.finish = Finish::Filtered;
                             }
@@ -53,10 +54,12 @@ fn read_candidates(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts,
         let (mut index, mut finished) = (0, false);
         while let Some(key) = c.key() {
             match key {
-                b"content" => read_content(c, m),
-                b"index" => index = c.uint().unwrap_or_default(),
-                b"finishReason" => {
-                    if let Some(reason) = c.string().filter(|r| !matches!(*r, b"" | b"FINISH_REASON_UNSPECIFIED")) {
+                w::CONTENT => read_content(c, m),
+                w::INDEX => index = c.uint().unwrap_or_default(),
+                w::FINISH_REASON_CAMEL => {
+                    if let Some(reason) =
+                        c.string().filter(|r| !matches!(w::word(r), w::NONE | w::FINISH_REASON_UNSPECIFIED))
+                    {
                         finished = true;
                         finish(reason, m, facts);
                     }
@@ -74,8 +77,8 @@ fn read_content(c: &mut Cursor<'_>, m: &mut Meaning) {
         return;
     }
     while let Some(key) = c.key() {
-        if key != b"parts" || !c.enter(b'[') {
-            if key != b"parts" {
+        if key != w::PARTS || !c.enter(b'[') {
+            if key != w::PARTS {
                 c.skip();
             }
             continue;
@@ -93,8 +96,8 @@ fn read_part(c: &mut Cursor<'_>, m: &mut Meaning) {
     let (mut shown, mut thought) = (false, false);
     while let Some(key) = c.key() {
         match key {
-            b"thought" => thought = c.truthy(),
-            b"text" | b"functionCall" | b"inlineData" | b"fileData" | b"executableCode" | b"codeExecutionResult" => {
+            w::THOUGHT => thought = c.truthy(),
+            w::TEXT | w::FUNCTION_CALL_CAMEL | w::INLINE_DATA | w::FILE_DATA | w::EXECUTABLE_CODE | w::CODE_RESULT => {
                 shown |= c.truthy();
             }
             _ => c.skip(),
@@ -109,17 +112,17 @@ pub(super) fn read_interaction(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut 
     let (mut kind, mut delta, mut status) = (&[][..], false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            b"event_type" => kind = c.string().unwrap_or_default(),
-            b"delta" => delta |= c.non_empty(),
-            b"error" => m.error |= c.truthy(),
-            b"status" => status = c.string().unwrap_or_default(),
-            b"interaction" => {
+            w::EVENT_TYPE => kind = c.string().unwrap_or_default(),
+            w::DELTA => delta |= c.non_empty(),
+            w::ERROR => m.error |= c.truthy(),
+            w::STATUS => status = c.string().unwrap_or_default(),
+            w::INTERACTION => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
                         match key {
-                            b"model" => facts.read_model(c),
-                            b"usage" => facts.usage.read(c),
-                            b"status" => status = c.string().unwrap_or_default(),
+                            w::MODEL => facts.read_model(c),
+                            w::USAGE => facts.usage.read(c),
+                            w::STATUS => status = c.string().unwrap_or_default(),
                             _ => c.skip(),
                         }
                     }
@@ -129,10 +132,10 @@ pub(super) fn read_interaction(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut 
         }
     }
     m.content = delta && kind.ends_with(b".delta");
-    m.error |= kind == b"error";
+    m.error |= w::word(kind) == w::ERROR;
     if matches!(status, b"failed" | b"cancelled") {
         finish(status, m, facts);
-    } else if matches!(kind, b"interaction.complete" | b"interaction.completed") {
+    } else if matches!(w::word(kind), w::INTERACTION_COMPLETE | w::INTERACTION_COMPLETED) {
         m.terminal = true;
         ended(status, m, facts);
     }

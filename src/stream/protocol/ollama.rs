@@ -12,15 +12,16 @@
 use super::{Meaning, ended};
 use crate::stream::facts::{StreamFacts, set};
 use crate::stream::member::Cursor;
+use crate::stream::word as w;
 
 pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts) {
     let mut reason = &[][..];
     while let Some(key) = c.key() {
         match key {
-            b"message" => {
+            w::MESSAGE => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
-                        if matches!(key, b"content" | b"thinking" | b"tool_calls" | b"images") {
+                        if matches!(key, w::CONTENT | w::THINKING | w::TOOL_CALLS | w::IMAGES) {
                             m.content |= c.non_empty();
                         } else {
                             c.skip();
@@ -28,13 +29,13 @@ pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts)
                     }
                 }
             }
-            b"response" | b"thinking" => m.content |= c.non_empty(),
-            b"done" => m.terminal = c.truthy(),
-            b"done_reason" => reason = c.string().unwrap_or_default(),
-            b"error" => m.error |= c.truthy(),
-            b"model" => facts.read_model(c),
-            b"prompt_eval_count" => set(&mut facts.usage.input, c.uint()),
-            b"eval_count" => set(&mut facts.usage.output, c.uint()),
+            w::RESPONSE | w::THINKING => m.content |= c.non_empty(),
+            w::DONE => m.terminal = c.truthy(),
+            w::DONE_REASON => reason = c.string().unwrap_or_default(),
+            w::ERROR => m.error |= c.truthy(),
+            w::MODEL => facts.read_model(c),
+            w::PROMPT_EVAL_COUNT => set(&mut facts.usage.input, c.uint()),
+            w::EVAL_COUNT => set(&mut facts.usage.output, c.uint()),
             _ => c.skip(),
         }
     }

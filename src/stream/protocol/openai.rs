@@ -17,18 +17,19 @@
 use super::{Choices, Finish, Meaning, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word as w;
 
 pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
     while let Some(key) = c.key() {
         match key {
-            b"choices" => read_choices(c, m, facts, choices),
-            b"error" => m.error |= c.truthy(),
-            b"object" | b"type" => m.error |= c.string() == Some(b"error"),
-            b"model" => facts.read_model(c),
-            b"usage" => facts.usage.read(c),
-            b"x_groq" => read_groq(c, m, facts),
-            b"response" | b"token" => m.content |= c.non_empty(),
-            b"generated_text" => {
+            w::CHOICES => read_choices(c, m, facts, choices),
+            w::ERROR => m.error |= c.truthy(),
+            w::OBJECT | w::TYPE => m.error |= c.word() == w::ERROR,
+            w::MODEL => facts.read_model(c),
+            w::USAGE => facts.usage.read(c),
+            w::X_GROQ => read_groq(c, m, facts),
+            w::RESPONSE | w::TOKEN => m.content |= c.non_empty(),
+            w::GENERATED_TEXT => {
                 if c.truthy() {
                     m.finish = m.finish.max(Finish::Good);
                 }
@@ -49,16 +50,16 @@ pub(super) fn read_choices(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut Stre
         let (mut index, mut finished) = (0, false);
         while let Some(key) = c.key() {
             match key {
-                b"delta" | b"message" => read_delta(c, m),
-                b"text" => m.content |= c.non_empty(),
-                b"index" => index = c.uint().unwrap_or_default(),
-                b"finish_reason" => {
+                w::DELTA | w::MESSAGE => read_delta(c, m),
+                w::TEXT => m.content |= c.non_empty(),
+                w::INDEX => index = c.uint().unwrap_or_default(),
+                w::FINISH_REASON => {
                     if let Some(reason) = c.string().filter(|reason| !reason.is_empty()) {
                         finished = true;
                         finish(reason, m, facts);
                     }
                 }
-                b"error" => m.error |= c.truthy(),
+                w::ERROR => m.error |= c.truthy(),
                 _ => c.skip(),
             }
         }
@@ -72,8 +73,15 @@ fn read_delta(c: &mut Cursor<'_>, m: &mut Meaning) {
     }
     while let Some(key) = c.key() {
         match key {
-            b"content" | b"reasoning_content" | b"reasoning" | b"reasoning_details" | b"tool_calls" | b"refusal"
-            | b"audio" | b"function_call" | b"images" => m.content |= c.non_empty(),
+            w::CONTENT
+            | w::REASONING_CONTENT
+            | w::REASONING
+            | w::REASONING_DETAILS
+            | w::TOOL_CALLS
+            | w::REFUSAL
+            | w::AUDIO
+            | w::FUNCTION_CALL
+            | w::IMAGES => m.content |= c.non_empty(),
             _ => c.skip(),
         }
     }
@@ -85,8 +93,8 @@ fn read_groq(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts) {
     }
     while let Some(key) = c.key() {
         match key {
-            b"usage" => facts.usage.read(c),
-            b"error" => m.error |= c.truthy(),
+            w::USAGE => facts.usage.read(c),
+            w::ERROR => m.error |= c.truthy(),
             _ => c.skip(),
         }
     }

@@ -14,41 +14,39 @@
 use super::{Finish, Meaning, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word as w;
 
 pub(super) fn read(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
     let (mut kind, mut delta, mut reason) = (name, false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            b"type" => kind = c.string().unwrap_or(kind),
-            b"delta" | b"partial_image_b64" => delta |= c.non_empty(),
-            b"error" => m.error |= c.truthy(),
-            b"response" => reason = read_response(c, m, facts),
-            b"usage" => facts.usage.read(c),
+            w::TYPE => kind = c.string().unwrap_or(kind),
+            w::DELTA | w::PARTIAL_IMAGE_B64 => delta |= c.non_empty(),
+            w::ERROR => m.error |= c.truthy(),
+            w::RESPONSE => reason = read_response(c, m, facts),
+            w::USAGE => facts.usage.read(c),
             _ => c.skip(),
         }
     }
-    let last = kind.rsplit(|b| *b == b'.').next().unwrap_or_default();
-    match last {
-        b"delta" => m.content = delta,
-        b"partial_image" => m.content = true,
-        b"error" => m.error = true,
-        b"failed" if kind == b"response.failed" => m.error = true,
-        b"completed"
-            if matches!(kind, b"response.completed" | b"image_generation.completed" | b"image_edit.completed") =>
-        {
+    match w::word(kind) {
+        w::ERROR | w::RESPONSE_ERROR | w::RESPONSE_FAILED => m.error = true,
+        w::RESPONSE_COMPLETED => {
             m.terminal = true;
-            m.content |= !kind.starts_with(b"response");
             finish(b"completed", m, facts);
         }
-        b"incomplete" if kind == b"response.incomplete" => {
+        w::IMAGE_GENERATION_COMPLETED | w::IMAGE_EDIT_COMPLETED => {
+            (m.terminal, m.content) = (true, true);
+            finish(b"completed", m, facts);
+        }
+        w::RESPONSE_INCOMPLETE => {
             m.terminal = true;
             finish(if reason.is_empty() { b"incomplete" } else { reason }, m, facts);
         }
-        b"cancelled" if kind == b"response.cancelled" => {
+        w::RESPONSE_CANCELLED => {
             m.terminal = true;
             finish(b"cancelled", m, facts);
         }
-        _ => {}
+        _ => m.content = delta && (kind.ends_with(b".delta") || kind.ends_with(b".partial_image")),
     }
     if m.error {
         m.finish = Finish::None;
@@ -63,13 +61,13 @@ fn read_response<'a>(c: &mut Cursor<'a>, m: &mut Meaning, facts: &mut StreamFact
     }
     while let Some(key) = c.key() {
         match key {
-            b"model" => facts.read_model(c),
-            b"usage" => facts.usage.read(c),
-            b"error" => m.error |= c.truthy(),
-            b"incomplete_details" => {
+            w::MODEL => facts.read_model(c),
+            w::USAGE => facts.usage.read(c),
+            w::ERROR => m.error |= c.truthy(),
+            w::INCOMPLETE_DETAILS => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
-                        if key == b"reason" {
+                        if key == w::REASON {
                             reason = c.string().unwrap_or_default();
                         } else {
                             c.skip();
