@@ -8,7 +8,7 @@
 use super::held::{Held, RAW_MAX};
 use super::lines::Place;
 use super::scan::{Cut, Found, Kind, Name};
-use super::word as w;
+use super::word::{Word, word};
 
 /// Longest frame, in bytes: AWS allows 16 MiB of payload and 128 KiB of headers.
 const MAX_FRAME: usize = 16 * 1024 * 1024 + MAX_HEADERS + OVERHEAD;
@@ -186,14 +186,14 @@ impl Frames {
         let mut rest = headers;
         while let Some((name, value, behind)) = header(rest) {
             rest = behind;
-            match w::word(name) {
-                w::MESSAGE_TYPE => match w::word(value) {
-                    w::EXCEPTION => kind = Kind::Exception,
-                    w::ERROR => kind = Kind::FrameError,
+            match word(name) {
+                Word::MessageType => match word(value) {
+                    Word::Exception => kind = Kind::Exception,
+                    Word::Error => kind = Kind::FrameError,
                     _ => {}
                 },
-                w::EVENT_TYPE_HEADER | w::EXCEPTION_TYPE | w::ERROR_CODE => self.name.set(value),
-                w::ERROR_MESSAGE => message = value,
+                Word::EventTypeHeader | Word::ExceptionType | Word::ErrorCode => self.name.set(value),
+                Word::ErrorMessage => message = value,
                 _ => {}
             }
         }

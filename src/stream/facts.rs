@@ -1,7 +1,7 @@
 //! What was seen of a stream: the numbers and names that a record of it carries.
 
 use super::member::Cursor;
-use super::word as w;
+use super::word::Word;
 use crate::time::{Instant, Millis};
 
 /// Tokens as the provider counted them. Nothing is made up: `None` is what it did not say.
@@ -79,32 +79,32 @@ impl StreamUsage {
         }
         while let Some(key) = c.key() {
             let slot = match key {
-                w::PROMPT_TOKENS
-                | w::INPUT_TOKENS
-                | w::PROMPT_TOKEN_COUNT
-                | w::INPUT_TOKENS_CAMEL
-                | w::PROMPT_EVAL_COUNT
-                | w::INPUT_TOKEN_COUNT
-                | w::TOTAL_INPUT_TOKENS => &mut self.input,
-                w::COMPLETION_TOKENS
-                | w::OUTPUT_TOKENS
-                | w::CANDIDATES_TOKEN_COUNT
-                | w::OUTPUT_TOKENS_CAMEL
-                | w::EVAL_COUNT
-                | w::OUTPUT_TOKEN_COUNT
-                | w::TOTAL_OUTPUT_TOKENS => &mut self.output,
-                w::CACHED_TOKENS
-                | w::CACHE_READ_INPUT_TOKENS
-                | w::CACHED_CONTENT_TOKEN_COUNT
-                | w::CACHE_READ_INPUT_TOKENS_CAMEL
-                | w::PROMPT_CACHE_HIT_TOKENS
-                | w::TOTAL_CACHED_TOKENS => &mut self.cached,
-                w::REASONING_TOKENS | w::THOUGHTS_TOKEN_COUNT | w::TOTAL_THOUGHT_TOKENS => &mut self.reasoning,
-                w::PROMPT_TOKENS_DETAILS
-                | w::COMPLETION_TOKENS_DETAILS
-                | w::INPUT_TOKENS_DETAILS
-                | w::OUTPUT_TOKENS_DETAILS
-                | w::TOKENS => {
+                Word::PromptTokens
+                | Word::InputTokens
+                | Word::PromptTokenCount
+                | Word::InputTokensCamel
+                | Word::PromptEvalCount
+                | Word::InputTokenCount
+                | Word::TotalInputTokens => &mut self.input,
+                Word::CompletionTokens
+                | Word::OutputTokens
+                | Word::CandidatesTokenCount
+                | Word::OutputTokensCamel
+                | Word::EvalCount
+                | Word::OutputTokenCount
+                | Word::TotalOutputTokens => &mut self.output,
+                Word::CachedTokens
+                | Word::CacheReadInputTokens
+                | Word::CachedContentTokenCount
+                | Word::CacheReadInputTokensCamel
+                | Word::PromptCacheHitTokens
+                | Word::TotalCachedTokens => &mut self.cached,
+                Word::ReasoningTokens | Word::ThoughtsTokenCount | Word::TotalThoughtTokens => &mut self.reasoning,
+                Word::PromptTokensDetails
+                | Word::CompletionTokensDetails
+                | Word::InputTokensDetails
+                | Word::OutputTokensDetails
+                | Word::Tokens => {
                     self.read_details(c);
                     continue;
                 }
@@ -124,10 +124,10 @@ impl StreamUsage {
         }
         while let Some(key) = c.key() {
             let slot = match key {
-                w::INPUT_TOKENS => &mut self.input,
-                w::OUTPUT_TOKENS => &mut self.output,
-                w::CACHED_TOKENS => &mut self.cached,
-                w::REASONING_TOKENS => &mut self.reasoning,
+                Word::InputTokens => &mut self.input,
+                Word::OutputTokens => &mut self.output,
+                Word::CachedTokens => &mut self.cached,
+                Word::ReasoningTokens => &mut self.reasoning,
                 _ => {
                     c.skip();
                     continue;

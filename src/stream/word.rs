@@ -1,15 +1,140 @@
-//! Names of members, events and finish reasons as numbers: hashed once when read, compared as constants.
+//! Names of members, events and finish reasons as one small number each: looked up once when read, compared for free.
 //!
-//! Comparing byte strings in a `match` costs a chain of byte comparisons an arm, five times the size in wasm and slower; a
-//! 64-bit hash costs one multiplication for eight bytes. Two of the names below can't collide (the match arms would be
-//! reported); an unknown name that hits one of them by chance is one in 10¹⁷.
+//! Comparing byte strings in a `match` costs a chain of byte comparisons an arm: slower, and three times the size in wasm.
+//! The look-up goes by a 32-bit hash in a table that the compiler builds. No two names below have the same hash (it does not
+//! compile otherwise); that an unknown name has one of theirs, in the right place, is one chance in 4 billion.
 
-/// A hashed name.
-pub(crate) type Word = u64;
+/// Declares [`Word`] with its names.
+macro_rules! words {
+    ($($name:ident = $text:literal;)*) => {
+        /// A name that means something.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(crate) enum Word {
+            /// A name that means nothing.
+            Other,
+            $($name),*
+        }
 
-/// Hashes a name.
+        /// Every word with its hash, in the order of the enum.
+        const WORDS: &[(Word, u32)] = &[(Word::Other, 0), $((Word::$name, hash($text.as_bytes()))),*];
+    };
+}
+
+#[rustfmt::skip]
+words! {
+    // The empty string, and what is no string.
+    None = "";
+    // Members of everybody's.
+    Error = "error"; Message = "message"; Model = "model"; Object = "object"; Type = "type"; Usage = "usage"; Content = "content";
+    Text = "text"; Thinking = "thinking"; Delta = "delta"; Index = "index"; Status = "status"; Response = "response"; Reason = "reason";
+    ToolCalls = "tool_calls"; Images = "images"; FinishReason = "finish_reason";
+    // OpenAI and compatible.
+    Choices = "choices"; ReasoningContent = "reasoning_content"; Reasoning = "reasoning"; ReasoningDetails = "reasoning_details";
+    Refusal = "refusal"; Audio = "audio"; FunctionCall = "function_call"; XGroq = "x_groq"; Token = "token";
+    GeneratedText = "generated_text";
+    // OpenAI Responses and images.
+    PartialImageB64 = "partial_image_b64"; IncompleteDetails = "incomplete_details"; ResponseCompleted = "response.completed";
+    ResponseIncomplete = "response.incomplete"; ResponseFailed = "response.failed"; ResponseCancelled = "response.cancelled";
+    ResponseError = "response.error"; ImageGenerationCompleted = "image_generation.completed";
+    ImageEditCompleted = "image_edit.completed";
+    // Anthropic.
+    ContentBlock = "content_block"; ContentBlockDelta = "content_block_delta"; ContentBlockStart = "content_block_start";
+    MessageStop = "message_stop"; Ping = "ping"; StopReason = "stop_reason"; PartialJson = "partial_json"; Citation = "citation";
+    // Other models on Bedrock, and Bedrock itself.
+    Completion = "completion"; Generation = "generation"; OutputText = "outputText"; Outputs = "outputs";
+    CompletionReason = "completionReason"; StopReasonCamel = "stopReason"; BlockStart = "contentBlockStart";
+    BlockDelta = "contentBlockDelta"; MessageStopCamel = "messageStop"; Metadata = "metadata"; Bytes = "bytes"; Start = "start";
+    InvocationMetrics = "amazon-bedrock-invocationMetrics"; ToolUse = "toolUse"; ReasoningContentCamel = "reasoningContent";
+    MessageUpper = "Message"; AwsType = "__type"; Headers = "headers"; MessageType = ":message-type"; Exception = "exception";
+    EventTypeHeader = ":event-type"; ExceptionType = ":exception-type"; ErrorCode = ":error-code"; ErrorMessage = ":error-message";
+    // Gemini.
+    Candidates = "candidates"; UsageMetadata = "usageMetadata"; ModelVersion = "modelVersion"; PromptFeedback = "promptFeedback";
+    BlockReason = "blockReason"; BlockReasonUnspecified = "BLOCK_REASON_UNSPECIFIED"; Parts = "parts"; Thought = "thought";
+    FinishReasonCamel = "finishReason"; FinishReasonUnspecified = "FINISH_REASON_UNSPECIFIED"; FunctionCallCamel = "functionCall";
+    InlineData = "inlineData"; FileData = "fileData"; ExecutableCode = "executableCode"; CodeResult = "codeExecutionResult";
+    EventType = "event_type"; Interaction = "interaction"; InteractionComplete = "interaction.complete";
+    InteractionCompleted = "interaction.completed";
+    // Cohere.
+    ContentDelta = "content-delta"; ToolPlanDelta = "tool-plan-delta"; ToolCallStart = "tool-call-start";
+    ToolCallDelta = "tool-call-delta"; MessageEnd = "message-end";
+    // Ollama.
+    Done = "done"; DoneReason = "done_reason"; PromptEvalCount = "prompt_eval_count"; EvalCount = "eval_count";
+    // Tokens, in everybody's spelling.
+    PromptTokens = "prompt_tokens"; InputTokens = "input_tokens"; PromptTokenCount = "promptTokenCount";
+    InputTokensCamel = "inputTokens"; InputTokenCount = "inputTokenCount"; TotalInputTokens = "total_input_tokens";
+    CompletionTokens = "completion_tokens"; OutputTokens = "output_tokens"; CandidatesTokenCount = "candidatesTokenCount";
+    OutputTokensCamel = "outputTokens"; OutputTokenCount = "outputTokenCount"; TotalOutputTokens = "total_output_tokens";
+    CachedTokens = "cached_tokens"; CacheReadInputTokens = "cache_read_input_tokens";
+    CachedContentTokenCount = "cachedContentTokenCount"; CacheReadInputTokensCamel = "cacheReadInputTokens";
+    PromptCacheHitTokens = "prompt_cache_hit_tokens"; TotalCachedTokens = "total_cached_tokens";
+    ReasoningTokens = "reasoning_tokens"; ThoughtsTokenCount = "thoughtsTokenCount"; TotalThoughtTokens = "total_thought_tokens";
+    PromptTokensDetails = "prompt_tokens_details"; CompletionTokensDetails = "completion_tokens_details";
+    InputTokensDetails = "input_tokens_details"; OutputTokensDetails = "output_tokens_details"; Tokens = "tokens";
+    // Finish reasons that are no success; `Refusal` and `Error` stand above.
+    ContentFilter = "content_filter"; Safety = "SAFETY"; Recitation = "RECITATION"; Blocklist = "BLOCKLIST";
+    ProhibitedContent = "PROHIBITED_CONTENT"; Spii = "SPII"; ModelArmor = "MODEL_ARMOR"; ImageSafety = "IMAGE_SAFETY";
+    ImageProhibitedContent = "IMAGE_PROHIBITED_CONTENT"; ImageRecitation = "IMAGE_RECITATION";
+    GuardrailIntervened = "guardrail_intervened"; ContentFiltered = "content_filtered";
+    FinishContentFiltered = "CONTENT_FILTERED"; ErrorToxic = "ERROR_TOXIC"; Sensitive = "sensitive";
+    MalformedFunctionCall = "MALFORMED_FUNCTION_CALL"; UnexpectedToolCall = "UNEXPECTED_TOOL_CALL";
+    MalformedResponse = "MALFORMED_RESPONSE"; NoImage = "NO_IMAGE"; ImageOther = "IMAGE_OTHER";
+    MalformedModelOutput = "malformed_model_output"; MalformedToolUse = "malformed_tool_use";
+    InsufficientSystemResource = "insufficient_system_resource"; NetworkError = "network_error";
+    FinishError = "ERROR"; Timeout = "TIMEOUT"; Failed = "failed"; Cancelled = "cancelled";
+}
+
+/// Slots of the look-up table: a power of two, at least twice the words.
+const SLOTS: usize = 512;
+
+const HASHES: [u32; WORDS.len()] = hashes();
+const TABLE: [Word; SLOTS] = table();
+
+#[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "evaluated by the compiler")]
+const fn hashes() -> [u32; WORDS.len()] {
+    let mut hashes = [0; WORDS.len()];
+    let mut i = 1;
+    while i < WORDS.len() {
+        hashes[i] = WORDS[i].1;
+        i += 1;
+    }
+    hashes
+}
+
+#[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "evaluated by the compiler")]
+const fn table() -> [Word; SLOTS] {
+    let mut table = [Word::Other; SLOTS];
+    let mut i = 1;
+    while i < WORDS.len() {
+        let (word, hash) = WORDS[i];
+        let mut slot = hash as usize % SLOTS;
+        while table[slot] as u8 != Word::Other as u8 {
+            assert!(HASHES[table[slot] as usize] != hash, "two words have the same hash");
+            slot = (slot + 1) % SLOTS;
+        }
+        table[slot] = word;
+        i += 1;
+    }
+    table
+}
+
+/// Looks a name up.
 #[inline]
-pub(crate) const fn word(name: &[u8]) -> Word {
+pub(crate) fn word(name: &[u8]) -> Word {
+    let hash = hash(name);
+    let mut slot = hash as usize;
+    loop {
+        match TABLE.get(slot % SLOTS) {
+            None | Some(Word::Other) => return Word::Other,
+            Some(word) if HASHES.get(*word as usize) == Some(&hash) => return *word,
+            Some(_) => slot = slot.wrapping_add(1),
+        }
+    }
+}
+
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "a hash is cut to its low half on purpose")]
+const fn hash(name: &[u8]) -> u32 {
     let mut rest = name;
     let mut hash = mix(0x9E37_79B9_7F4A_7C15, name.len() as u64);
     while let Some((eight, behind)) = rest.split_first_chunk::<8>() {
@@ -25,7 +150,7 @@ pub(crate) const fn word(name: &[u8]) -> Word {
         tail = (tail << 8) | *byte as u64;
         rest = behind;
     }
-    mix(hash, tail)
+    mix(hash, tail) as u32
 }
 
 #[inline]
@@ -34,76 +159,33 @@ const fn mix(hash: u64, word: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// Names a word: `words! { USAGE = "usage"; }`.
-macro_rules! words {
-    ($($name:ident = $text:literal;)*) => { $(pub(crate) const $name: Word = word($text.as_bytes());)* };
-}
-
-words! {
-    // What has no name: the empty string.
-    NONE = "";
-    // Members of everybody's.
-    ERROR = "error"; MESSAGE = "message"; MODEL = "model"; OBJECT = "object"; TYPE = "type"; USAGE = "usage"; CONTENT = "content";
-    TEXT = "text"; THINKING = "thinking"; DELTA = "delta"; INDEX = "index"; STATUS = "status"; RESPONSE = "response"; REASON = "reason";
-    TOOL_CALLS = "tool_calls"; IMAGES = "images"; FINISH_REASON = "finish_reason";
-    // OpenAI and compatible.
-    CHOICES = "choices"; REASONING_CONTENT = "reasoning_content"; REASONING = "reasoning"; REASONING_DETAILS = "reasoning_details";
-    REFUSAL = "refusal"; AUDIO = "audio"; FUNCTION_CALL = "function_call"; X_GROQ = "x_groq"; TOKEN = "token";
-    GENERATED_TEXT = "generated_text";
-    // OpenAI Responses and images.
-    PARTIAL_IMAGE_B64 = "partial_image_b64"; INCOMPLETE_DETAILS = "incomplete_details"; RESPONSE_COMPLETED = "response.completed";
-    RESPONSE_INCOMPLETE = "response.incomplete"; RESPONSE_FAILED = "response.failed"; RESPONSE_CANCELLED = "response.cancelled";
-    RESPONSE_ERROR = "response.error"; IMAGE_GENERATION_COMPLETED = "image_generation.completed";
-    IMAGE_EDIT_COMPLETED = "image_edit.completed";
-    // Anthropic.
-    CONTENT_BLOCK = "content_block"; CONTENT_BLOCK_DELTA = "content_block_delta"; CONTENT_BLOCK_START = "content_block_start";
-    MESSAGE_STOP = "message_stop"; PING = "ping"; STOP_REASON = "stop_reason"; PARTIAL_JSON = "partial_json"; CITATION = "citation";
-    // Other models on Bedrock, and Bedrock itself.
-    COMPLETION = "completion"; GENERATION = "generation"; OUTPUT_TEXT = "outputText"; OUTPUTS = "outputs";
-    COMPLETION_REASON = "completionReason"; STOP_REASON_CAMEL = "stopReason"; BLOCK_START = "contentBlockStart";
-    BLOCK_DELTA = "contentBlockDelta"; MESSAGE_STOP_CAMEL = "messageStop"; METADATA = "metadata"; BYTES = "bytes"; START = "start";
-    INVOCATION_METRICS = "amazon-bedrock-invocationMetrics"; TOOL_USE = "toolUse"; REASONING_CONTENT_CAMEL = "reasoningContent";
-    MESSAGE_UPPER = "Message"; AWS_TYPE = "__type"; HEADERS = "headers"; MESSAGE_TYPE = ":message-type"; EXCEPTION = "exception";
-    EVENT_TYPE_HEADER = ":event-type"; EXCEPTION_TYPE = ":exception-type"; ERROR_CODE = ":error-code"; ERROR_MESSAGE = ":error-message";
-    // Gemini.
-    CANDIDATES = "candidates"; USAGE_METADATA = "usageMetadata"; MODEL_VERSION = "modelVersion"; PROMPT_FEEDBACK = "promptFeedback";
-    BLOCK_REASON = "blockReason"; BLOCK_REASON_UNSPECIFIED = "BLOCK_REASON_UNSPECIFIED"; PARTS = "parts"; THOUGHT = "thought";
-    FINISH_REASON_CAMEL = "finishReason"; FINISH_REASON_UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"; FUNCTION_CALL_CAMEL = "functionCall";
-    INLINE_DATA = "inlineData"; FILE_DATA = "fileData"; EXECUTABLE_CODE = "executableCode"; CODE_RESULT = "codeExecutionResult";
-    EVENT_TYPE = "event_type"; INTERACTION = "interaction"; INTERACTION_COMPLETE = "interaction.complete";
-    INTERACTION_COMPLETED = "interaction.completed";
-    // Cohere.
-    CONTENT_DELTA = "content-delta"; TOOL_PLAN_DELTA = "tool-plan-delta"; TOOL_CALL_START = "tool-call-start";
-    TOOL_CALL_DELTA = "tool-call-delta"; MESSAGE_END = "message-end";
-    // Ollama.
-    DONE = "done"; DONE_REASON = "done_reason"; PROMPT_EVAL_COUNT = "prompt_eval_count"; EVAL_COUNT = "eval_count";
-    // Tokens, in everybody's spelling.
-    PROMPT_TOKENS = "prompt_tokens"; INPUT_TOKENS = "input_tokens"; PROMPT_TOKEN_COUNT = "promptTokenCount";
-    INPUT_TOKENS_CAMEL = "inputTokens"; INPUT_TOKEN_COUNT = "inputTokenCount"; TOTAL_INPUT_TOKENS = "total_input_tokens";
-    COMPLETION_TOKENS = "completion_tokens"; OUTPUT_TOKENS = "output_tokens"; CANDIDATES_TOKEN_COUNT = "candidatesTokenCount";
-    OUTPUT_TOKENS_CAMEL = "outputTokens"; OUTPUT_TOKEN_COUNT = "outputTokenCount"; TOTAL_OUTPUT_TOKENS = "total_output_tokens";
-    CACHED_TOKENS = "cached_tokens"; CACHE_READ_INPUT_TOKENS = "cache_read_input_tokens";
-    CACHED_CONTENT_TOKEN_COUNT = "cachedContentTokenCount"; CACHE_READ_INPUT_TOKENS_CAMEL = "cacheReadInputTokens";
-    PROMPT_CACHE_HIT_TOKENS = "prompt_cache_hit_tokens"; TOTAL_CACHED_TOKENS = "total_cached_tokens";
-    REASONING_TOKENS = "reasoning_tokens"; THOUGHTS_TOKEN_COUNT = "thoughtsTokenCount"; TOTAL_THOUGHT_TOKENS = "total_thought_tokens";
-    PROMPT_TOKENS_DETAILS = "prompt_tokens_details"; COMPLETION_TOKENS_DETAILS = "completion_tokens_details";
-    INPUT_TOKENS_DETAILS = "input_tokens_details"; OUTPUT_TOKENS_DETAILS = "output_tokens_details"; TOKENS = "tokens";
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_that_differ_anywhere_differ_as_words() {
+    fn every_word_is_found_and_its_neighbours_are_not() {
+        for (text, expected) in [
+            ("", Word::None),
+            ("id", Word::Other),
+            ("error", Word::Error),
+            ("prompt_tokens_details", Word::PromptTokensDetails),
+            ("SAFETY", Word::Safety),
+        ] {
+            assert_eq!(word(text.as_bytes()), expected, "{text}");
+        }
         let name = b"prompt_tokens_details";
         for at in 0..name.len() {
             let mut other = *name;
             other[at] ^= 1;
-            assert_ne!(word(&other), PROMPT_TOKENS_DETAILS, "byte {at}");
-            assert_ne!(word(&name[..at]), PROMPT_TOKENS_DETAILS, "length {at}");
+            assert_eq!(word(&other), Word::Other, "byte {at}");
         }
-        assert_eq!(word(name), PROMPT_TOKENS_DETAILS);
-        assert_ne!(word(b"\0"), NONE);
+        assert_eq!(word(b"\0"), Word::Other);
+    }
+
+    #[test]
+    fn the_table_is_half_empty() {
+        assert!(WORDS.len() < SLOTS / 2);
+        assert!(WORDS.len() < 256);
     }
 }

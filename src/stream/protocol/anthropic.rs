@@ -16,24 +16,24 @@
 use super::{Choices, Finish, Meaning, bedrock, finish, openai};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
-use crate::stream::word::{self as w, Word};
+use crate::stream::word::{Word, word};
 
 pub(super) fn read(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
     let (mut kind, mut shown, mut reason) = (name, false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            w::TYPE => kind = c.word(),
-            w::DELTA | w::CONTENT_BLOCK => shown |= read_part(c, &mut reason),
-            w::MESSAGE => read_message(c, facts),
-            w::USAGE => facts.usage.read(c),
-            w::ERROR => m.error |= c.truthy(),
-            w::COMPLETION | w::GENERATION | w::OUTPUT_TEXT | w::OUTPUTS => m.content |= c.non_empty(),
-            w::CHOICES => openai::read_choices(c, m, facts, choices),
-            w::COMPLETION_REASON | w::STOP_REASON | w::STOP_REASON_CAMEL => reason = c.string().unwrap_or(reason),
-            w::BLOCK_START | w::BLOCK_DELTA | w::MESSAGE_STOP_CAMEL | w::METADATA => {
+            Word::Type => kind = c.word(),
+            Word::Delta | Word::ContentBlock => shown |= read_part(c, &mut reason),
+            Word::Message => read_message(c, facts),
+            Word::Usage => facts.usage.read(c),
+            Word::Error => m.error |= c.truthy(),
+            Word::Completion | Word::Generation | Word::OutputText | Word::Outputs => m.content |= c.non_empty(),
+            Word::Choices => openai::read_choices(c, m, facts, choices),
+            Word::CompletionReason | Word::StopReason | Word::StopReasonCamel => reason = c.string().unwrap_or(reason),
+            Word::BlockStart | Word::BlockDelta | Word::MessageStopCamel | Word::Metadata => {
                 bedrock::read_wrapped(c, key, m, facts);
             }
-            w::INVOCATION_METRICS => {
+            Word::InvocationMetrics => {
                 facts.usage.read(c);
                 m.terminal = true;
             }
@@ -41,10 +41,10 @@ pub(super) fn read(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut 
         }
     }
     match kind {
-        w::CONTENT_BLOCK_DELTA | w::CONTENT_BLOCK_START => m.content |= shown,
-        w::MESSAGE_STOP => m.terminal = true,
-        w::ERROR => m.error = true,
-        w::PING => m.aside = true,
+        Word::ContentBlockDelta | Word::ContentBlockStart => m.content |= shown,
+        Word::MessageStop => m.terminal = true,
+        Word::Error => m.error = true,
+        Word::Ping => m.aside = true,
         _ => {}
     }
     finish(reason, m, facts);
@@ -61,12 +61,12 @@ fn read_part<'a>(c: &mut Cursor<'a>, reason: &mut &'a [u8]) -> bool {
     }
     while let Some(key) = c.key() {
         match key {
-            w::TYPE => {
+            Word::Type => {
                 let kind = c.string().unwrap_or_default();
-                plain = kind.ends_with(b"_delta") || matches!(w::word(kind), w::NONE | w::TEXT | w::THINKING);
+                plain = kind.ends_with(b"_delta") || matches!(word(kind), Word::None | Word::Text | Word::Thinking);
             }
-            w::TEXT | w::THINKING | w::PARTIAL_JSON | w::CITATION => shown |= c.non_empty(),
-            w::STOP_REASON => *reason = c.string().unwrap_or_default(),
+            Word::Text | Word::Thinking | Word::PartialJson | Word::Citation => shown |= c.non_empty(),
+            Word::StopReason => *reason = c.string().unwrap_or_default(),
             _ => c.skip(),
         }
     }
@@ -79,8 +79,8 @@ fn read_message(c: &mut Cursor<'_>, facts: &mut StreamFacts) {
     }
     while let Some(key) = c.key() {
         match key {
-            w::MODEL => facts.read_model(c),
-            w::USAGE => facts.usage.read(c),
+            Word::Model => facts.read_model(c),
+            Word::Usage => facts.usage.read(c),
             _ => c.skip(),
         }
     }

@@ -15,10 +15,10 @@
 use super::{Choices, Meaning, anthropic, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
-use crate::stream::word::{self as w, Word};
+use crate::stream::word::Word;
 
 pub(super) fn read(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts) {
-    if name == w::NONE {
+    if name == Word::None {
         return read_unframed(c, m);
     }
     read_members(c, name, m, facts);
@@ -34,17 +34,17 @@ pub(super) fn read_wrapped(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, fact
 fn read_members(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts) {
     while let Some(key) = c.key() {
         match key {
-            w::DELTA => m.content |= read_delta(c),
-            w::START => m.content |= c.non_empty(),
-            w::STOP_REASON_CAMEL => {
+            Word::Delta => m.content |= read_delta(c),
+            Word::Start => m.content |= c.non_empty(),
+            Word::StopReasonCamel => {
                 let reason = c.string().unwrap_or_default();
                 finish(reason, m, facts);
             }
-            w::USAGE => facts.usage.read(c),
+            Word::Usage => facts.usage.read(c),
             _ => c.skip(),
         }
     }
-    m.terminal |= name == w::METADATA;
+    m.terminal |= name == Word::Metadata;
 }
 
 /// `{"text":"…"}`, `{"toolUse":{"input":"…"}}` or `{"reasoningContent":{"text":"…"}}`.
@@ -52,7 +52,7 @@ fn read_delta(c: &mut Cursor<'_>) -> bool {
     let mut shown = false;
     if c.enter(b'{') {
         while let Some(key) = c.key() {
-            if matches!(key, w::TOOL_USE | w::REASONING_CONTENT_CAMEL) && c.peek() == b'{' {
+            if matches!(key, Word::ToolUse | Word::ReasoningContentCamel) && c.peek() == b'{' {
                 c.enter(b'{');
                 while c.key().is_some() {
                     shown |= c.non_empty();
@@ -69,12 +69,12 @@ fn read_delta(c: &mut Cursor<'_>) -> bool {
 fn read_unframed(c: &mut Cursor<'_>, m: &mut Meaning) {
     while let Some(key) = c.key() {
         match key {
-            w::MESSAGE | w::MESSAGE_UPPER | w::AWS_TYPE | w::ERROR => m.error |= c.truthy(),
-            w::HEADERS => {
+            Word::Message | Word::MessageUpper | Word::AwsType | Word::Error => m.error |= c.truthy(),
+            Word::Headers => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
                         let value = c.word();
-                        m.error |= key == w::MESSAGE_TYPE && matches!(value, w::EXCEPTION | w::ERROR);
+                        m.error |= key == Word::MessageType && matches!(value, Word::Exception | Word::Error);
                     }
                 }
             }
@@ -92,11 +92,11 @@ pub(super) fn read_invoke(
     choices: &mut Choices,
     scratch: &mut Vec<u8>,
 ) {
-    if name == w::NONE {
+    if name == Word::None {
         return read_unframed(c, m);
     }
     while let Some(key) = c.key() {
-        if key != w::BYTES {
+        if key != Word::Bytes {
             c.skip();
             continue;
         }
@@ -105,7 +105,7 @@ pub(super) fn read_invoke(
         decode_base64(text, scratch);
         let mut inner = Cursor::new(scratch);
         if inner.enter(b'{') {
-            anthropic::read(&mut inner, w::NONE, m, facts, choices);
+            anthropic::read(&mut inner, Word::None, m, facts, choices);
         }
     }
     if scratch.capacity() > crate::stream::held::RAW_MAX {

@@ -13,27 +13,27 @@
 use super::{Finish, Meaning, ended};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
-use crate::stream::word::{self as w, Word};
+use crate::stream::word::Word;
 
 pub(super) fn read(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts) {
     let (mut kind, mut shown, mut reason) = (name, false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            w::TYPE => kind = c.word(),
-            w::DELTA => read_delta(c, m, facts, &mut shown, &mut reason),
-            w::ERROR => m.error |= c.truthy(),
-            w::OBJECT => m.error |= c.word() == w::ERROR,
+            Word::Type => kind = c.word(),
+            Word::Delta => read_delta(c, m, facts, &mut shown, &mut reason),
+            Word::Error => m.error |= c.truthy(),
+            Word::Object => m.error |= c.word() == Word::Error,
             _ => c.skip(),
         }
     }
     match kind {
-        w::CONTENT_DELTA => m.content = shown,
-        w::TOOL_PLAN_DELTA | w::TOOL_CALL_START | w::TOOL_CALL_DELTA => m.content = true,
-        w::MESSAGE_END => {
+        Word::ContentDelta => m.content = shown,
+        Word::ToolPlanDelta | Word::ToolCallStart | Word::ToolCallDelta => m.content = true,
+        Word::MessageEnd => {
             m.terminal = true;
             ended(reason, m, facts);
         }
-        w::ERROR => m.error = true,
+        Word::Error => m.error = true,
         _ => {}
     }
     m.error |= m.finish == Finish::Broken;
@@ -51,10 +51,10 @@ fn read_delta<'a>(
     }
     while let Some(key) = c.key() {
         match key {
-            w::MESSAGE => *shown |= read_message(c),
-            w::FINISH_REASON => *reason = c.string().unwrap_or_default(),
-            w::ERROR => m.error |= c.truthy(),
-            w::USAGE => facts.usage.read(c),
+            Word::Message => *shown |= read_message(c),
+            Word::FinishReason => *reason = c.string().unwrap_or_default(),
+            Word::Error => m.error |= c.truthy(),
+            Word::Usage => facts.usage.read(c),
             _ => c.skip(),
         }
     }
@@ -67,10 +67,10 @@ fn read_message(c: &mut Cursor<'_>) -> bool {
         return false;
     }
     while let Some(key) = c.key() {
-        if key == w::CONTENT && c.peek() == b'{' {
+        if key == Word::Content && c.peek() == b'{' {
             c.enter(b'{');
             while let Some(key) = c.key() {
-                if matches!(key, w::TEXT | w::THINKING) {
+                if matches!(key, Word::Text | Word::Thinking) {
                     shown |= c.non_empty();
                 } else {
                     c.skip();

@@ -15,20 +15,20 @@
 use super::{Choices, Finish, Meaning, ended, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
-use crate::stream::word as w;
+use crate::stream::word::{Word, word};
 
 pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
     while let Some(key) = c.key() {
         match key {
-            w::CANDIDATES => read_candidates(c, m, facts, choices),
-            w::USAGE_METADATA => facts.usage.read(c),
-            w::MODEL_VERSION => facts.read_model(c),
-            w::ERROR => m.error |= c.truthy(),
-            w::PROMPT_FEEDBACK => {
+            Word::Candidates => read_candidates(c, m, facts, choices),
+            Word::UsageMetadata => facts.usage.read(c),
+            Word::ModelVersion => facts.read_model(c),
+            Word::Error => m.error |= c.truthy(),
+            Word::PromptFeedback => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
-                        if key == w::BLOCK_REASON {
-                            if let Some(reason) = c.string().filter(|r| w::word(r) != w::BLOCK_REASON_UNSPECIFIED) {
+                        if key == Word::BlockReason {
+                            if let Some(reason) = c.string().filter(|r| word(r) != Word::BlockReasonUnspecified) {
                                 finish(reason, m, facts);
                                 m.finish = Finish::Filtered;
                             }
@@ -54,11 +54,11 @@ fn read_candidates(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts,
         let (mut index, mut finished) = (0, false);
         while let Some(key) = c.key() {
             match key {
-                w::CONTENT => read_content(c, m),
-                w::INDEX => index = c.uint().unwrap_or_default(),
-                w::FINISH_REASON_CAMEL => {
+                Word::Content => read_content(c, m),
+                Word::Index => index = c.uint().unwrap_or_default(),
+                Word::FinishReasonCamel => {
                     if let Some(reason) =
-                        c.string().filter(|r| !matches!(w::word(r), w::NONE | w::FINISH_REASON_UNSPECIFIED))
+                        c.string().filter(|r| !matches!(word(r), Word::None | Word::FinishReasonUnspecified))
                     {
                         finished = true;
                         finish(reason, m, facts);
@@ -77,8 +77,8 @@ fn read_content(c: &mut Cursor<'_>, m: &mut Meaning) {
         return;
     }
     while let Some(key) = c.key() {
-        if key != w::PARTS || !c.enter(b'[') {
-            if key != w::PARTS {
+        if key != Word::Parts || !c.enter(b'[') {
+            if key != Word::Parts {
                 c.skip();
             }
             continue;
@@ -96,8 +96,13 @@ fn read_part(c: &mut Cursor<'_>, m: &mut Meaning) {
     let (mut shown, mut thought) = (false, false);
     while let Some(key) = c.key() {
         match key {
-            w::THOUGHT => thought = c.truthy(),
-            w::TEXT | w::FUNCTION_CALL_CAMEL | w::INLINE_DATA | w::FILE_DATA | w::EXECUTABLE_CODE | w::CODE_RESULT => {
+            Word::Thought => thought = c.truthy(),
+            Word::Text
+            | Word::FunctionCallCamel
+            | Word::InlineData
+            | Word::FileData
+            | Word::ExecutableCode
+            | Word::CodeResult => {
                 shown |= c.truthy();
             }
             _ => c.skip(),
@@ -112,17 +117,17 @@ pub(super) fn read_interaction(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut 
     let (mut kind, mut delta, mut status) = (&[][..], false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            w::EVENT_TYPE => kind = c.string().unwrap_or_default(),
-            w::DELTA => delta |= c.non_empty(),
-            w::ERROR => m.error |= c.truthy(),
-            w::STATUS => status = c.string().unwrap_or_default(),
-            w::INTERACTION => {
+            Word::EventType => kind = c.string().unwrap_or_default(),
+            Word::Delta => delta |= c.non_empty(),
+            Word::Error => m.error |= c.truthy(),
+            Word::Status => status = c.string().unwrap_or_default(),
+            Word::Interaction => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
                         match key {
-                            w::MODEL => facts.read_model(c),
-                            w::USAGE => facts.usage.read(c),
-                            w::STATUS => status = c.string().unwrap_or_default(),
+                            Word::Model => facts.read_model(c),
+                            Word::Usage => facts.usage.read(c),
+                            Word::Status => status = c.string().unwrap_or_default(),
                             _ => c.skip(),
                         }
                     }
@@ -132,10 +137,10 @@ pub(super) fn read_interaction(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut 
         }
     }
     m.content = delta && kind.ends_with(b".delta");
-    m.error |= w::word(kind) == w::ERROR;
-    if matches!(status, b"failed" | b"cancelled") {
+    m.error |= word(kind) == Word::Error;
+    if matches!(word(status), Word::Failed | Word::Cancelled) {
         finish(status, m, facts);
-    } else if matches!(w::word(kind), w::INTERACTION_COMPLETE | w::INTERACTION_COMPLETED) {
+    } else if matches!(word(kind), Word::InteractionComplete | Word::InteractionCompleted) {
         m.terminal = true;
         ended(status, m, facts);
     }

@@ -14,7 +14,7 @@ mod responses;
 use super::facts::{StreamFacts, safe_text};
 use super::member::Cursor;
 use super::scan::Kind;
-use super::word::{self as w, Word, word};
+use super::word::{Word, word};
 use crate::protocol::Protocol;
 
 /// What a finish reason says of the answer.
@@ -126,7 +126,7 @@ impl Reader {
         }
         let data = data.trim_ascii();
         let word_of_name = word(name);
-        m.error = word_of_name == w::ERROR;
+        m.error = word_of_name == Word::Error;
         if data.is_empty() {
             m.aside = !m.error;
             return m;
@@ -169,48 +169,53 @@ impl Reader {
     }
 }
 
-/// Finish reasons that are no success, in every protocol's spelling. All others, known or not, are one.
-#[rustfmt::skip]
-const REASONS: &[(Word, Finish)] = &[
-    (word(b"content_filter"),                Finish::Filtered), // OpenAI, Azure, Mistral
-    (word(b"refusal"),                       Finish::Filtered), // Anthropic
-    (word(b"SAFETY"),                        Finish::Filtered), // Gemini, as the next six
-    (word(b"RECITATION"),                    Finish::Filtered),
-    (word(b"BLOCKLIST"),                     Finish::Filtered),
-    (word(b"PROHIBITED_CONTENT"),            Finish::Filtered),
-    (word(b"SPII"),                          Finish::Filtered),
-    (word(b"MODEL_ARMOR"),                   Finish::Filtered),
-    (word(b"IMAGE_SAFETY"),                  Finish::Filtered), // the IMAGE_ family goes on below
-    (word(b"IMAGE_PROHIBITED_CONTENT"),      Finish::Filtered),
-    (word(b"IMAGE_RECITATION"),              Finish::Filtered),
-    (word(b"guardrail_intervened"),          Finish::Filtered), // Bedrock
-    (word(b"content_filtered"),              Finish::Filtered), // Bedrock
-    (word(b"CONTENT_FILTERED"),              Finish::Filtered), // Bedrock, Titan
-    (word(b"ERROR_TOXIC"),                   Finish::Filtered), // Cohere
-    (word(b"sensitive"),                     Finish::Filtered), // GLM
-    (word(b"MALFORMED_FUNCTION_CALL"),       Finish::Fault), // Gemini: resample once
-    (word(b"UNEXPECTED_TOOL_CALL"),          Finish::Fault),
-    (word(b"MALFORMED_RESPONSE"),            Finish::Fault),
-    (word(b"NO_IMAGE"),                      Finish::Fault),
-    (word(b"IMAGE_OTHER"),                   Finish::Fault),
-    (word(b"malformed_model_output"),        Finish::Fault), // Bedrock
-    (word(b"malformed_tool_use"),            Finish::Fault), // Bedrock
-    (word(b"insufficient_system_resource"),  Finish::Broken), // DeepSeek
-    (word(b"error"),                         Finish::Broken), // OpenRouter, Mistral
-    (word(b"network_error"),                 Finish::Broken), // GLM
-    (word(b"ERROR"),                         Finish::Broken), // Cohere
-    (word(b"TIMEOUT"),                       Finish::Broken), // Cohere
-    (word(b"failed"),                        Finish::Broken), // Responses
-    (word(b"cancelled"),                     Finish::Broken), // Responses
-];
+/// What a finish reason says, in every protocol's spelling. Those not listed, known or not, are a success.
+const fn judge(reason: Word) -> Finish {
+    match reason {
+        // OpenAI, Azure, Mistral; Anthropic; Bedrock (guardrails, Titan in capitals); Cohere; GLM.
+        Word::ContentFilter
+        | Word::Refusal
+        | Word::GuardrailIntervened
+        | Word::ContentFiltered
+        | Word::FinishContentFiltered
+        | Word::ErrorToxic
+        | Word::Sensitive
+        // Gemini.
+        | Word::Safety
+        | Word::Recitation
+        | Word::Blocklist
+        | Word::ProhibitedContent
+        | Word::Spii
+        | Word::ModelArmor
+        | Word::ImageSafety
+        | Word::ImageProhibitedContent
+        | Word::ImageRecitation => Finish::Filtered,
+        // Gemini, then Bedrock: the model's fault, another sample may do.
+        Word::MalformedFunctionCall
+        | Word::UnexpectedToolCall
+        | Word::MalformedResponse
+        | Word::NoImage
+        | Word::ImageOther
+        | Word::MalformedModelOutput
+        | Word::MalformedToolUse => Finish::Fault,
+        // DeepSeek; OpenRouter and Mistral; GLM; Cohere; Responses and Interactions.
+        Word::InsufficientSystemResource
+        | Word::Error
+        | Word::NetworkError
+        | Word::FinishError
+        | Word::Timeout
+        | Word::Failed
+        | Word::Cancelled => Finish::Broken,
+        _ => Finish::Good,
+    }
+}
 
 /// Takes a finish reason over.
 fn finish(reason: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
     if reason.is_empty() {
         return;
     }
-    let known = REASONS.iter().find_map(|(name, finish)| (*name == word(reason)).then_some(*finish));
-    m.finish = m.finish.max(known.unwrap_or(Finish::Good));
+    m.finish = m.finish.max(judge(word(reason)));
     facts.finish_reason = Some(safe_text(reason));
 }
 

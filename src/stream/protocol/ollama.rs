@@ -12,16 +12,16 @@
 use super::{Meaning, ended};
 use crate::stream::facts::{StreamFacts, set};
 use crate::stream::member::Cursor;
-use crate::stream::word as w;
+use crate::stream::word::Word;
 
 pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts) {
     let mut reason = &[][..];
     while let Some(key) = c.key() {
         match key {
-            w::MESSAGE => {
+            Word::Message => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
-                        if matches!(key, w::CONTENT | w::THINKING | w::TOOL_CALLS | w::IMAGES) {
+                        if matches!(key, Word::Content | Word::Thinking | Word::ToolCalls | Word::Images) {
                             m.content |= c.non_empty();
                         } else {
                             c.skip();
@@ -29,13 +29,13 @@ pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts)
                     }
                 }
             }
-            w::RESPONSE | w::THINKING => m.content |= c.non_empty(),
-            w::DONE => m.terminal = c.truthy(),
-            w::DONE_REASON => reason = c.string().unwrap_or_default(),
-            w::ERROR => m.error |= c.truthy(),
-            w::MODEL => facts.read_model(c),
-            w::PROMPT_EVAL_COUNT => set(&mut facts.usage.input, c.uint()),
-            w::EVAL_COUNT => set(&mut facts.usage.output, c.uint()),
+            Word::Response | Word::Thinking => m.content |= c.non_empty(),
+            Word::Done => m.terminal = c.truthy(),
+            Word::DoneReason => reason = c.string().unwrap_or_default(),
+            Word::Error => m.error |= c.truthy(),
+            Word::Model => facts.read_model(c),
+            Word::PromptEvalCount => set(&mut facts.usage.input, c.uint()),
+            Word::EvalCount => set(&mut facts.usage.output, c.uint()),
             _ => c.skip(),
         }
     }

@@ -17,19 +17,19 @@
 use super::{Choices, Finish, Meaning, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
-use crate::stream::word as w;
+use crate::stream::word::Word;
 
 pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
     while let Some(key) = c.key() {
         match key {
-            w::CHOICES => read_choices(c, m, facts, choices),
-            w::ERROR => m.error |= c.truthy(),
-            w::OBJECT | w::TYPE => m.error |= c.word() == w::ERROR,
-            w::MODEL => facts.read_model(c),
-            w::USAGE => facts.usage.read(c),
-            w::X_GROQ => read_groq(c, m, facts),
-            w::RESPONSE | w::TOKEN => m.content |= c.non_empty(),
-            w::GENERATED_TEXT => {
+            Word::Choices => read_choices(c, m, facts, choices),
+            Word::Error => m.error |= c.truthy(),
+            Word::Object | Word::Type => m.error |= c.word() == Word::Error,
+            Word::Model => facts.read_model(c),
+            Word::Usage => facts.usage.read(c),
+            Word::XGroq => read_groq(c, m, facts),
+            Word::Response | Word::Token => m.content |= c.non_empty(),
+            Word::GeneratedText => {
                 if c.truthy() {
                     m.finish = m.finish.max(Finish::Good);
                 }
@@ -50,16 +50,16 @@ pub(super) fn read_choices(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut Stre
         let (mut index, mut finished) = (0, false);
         while let Some(key) = c.key() {
             match key {
-                w::DELTA | w::MESSAGE => read_delta(c, m),
-                w::TEXT => m.content |= c.non_empty(),
-                w::INDEX => index = c.uint().unwrap_or_default(),
-                w::FINISH_REASON => {
+                Word::Delta | Word::Message => read_delta(c, m),
+                Word::Text => m.content |= c.non_empty(),
+                Word::Index => index = c.uint().unwrap_or_default(),
+                Word::FinishReason => {
                     if let Some(reason) = c.string().filter(|reason| !reason.is_empty()) {
                         finished = true;
                         finish(reason, m, facts);
                     }
                 }
-                w::ERROR => m.error |= c.truthy(),
+                Word::Error => m.error |= c.truthy(),
                 _ => c.skip(),
             }
         }
@@ -73,15 +73,15 @@ fn read_delta(c: &mut Cursor<'_>, m: &mut Meaning) {
     }
     while let Some(key) = c.key() {
         match key {
-            w::CONTENT
-            | w::REASONING_CONTENT
-            | w::REASONING
-            | w::REASONING_DETAILS
-            | w::TOOL_CALLS
-            | w::REFUSAL
-            | w::AUDIO
-            | w::FUNCTION_CALL
-            | w::IMAGES => m.content |= c.non_empty(),
+            Word::Content
+            | Word::ReasoningContent
+            | Word::Reasoning
+            | Word::ReasoningDetails
+            | Word::ToolCalls
+            | Word::Refusal
+            | Word::Audio
+            | Word::FunctionCall
+            | Word::Images => m.content |= c.non_empty(),
             _ => c.skip(),
         }
     }
@@ -93,8 +93,8 @@ fn read_groq(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts) {
     }
     while let Some(key) = c.key() {
         match key {
-            w::USAGE => facts.usage.read(c),
-            w::ERROR => m.error |= c.truthy(),
+            Word::Usage => facts.usage.read(c),
+            Word::Error => m.error |= c.truthy(),
             _ => c.skip(),
         }
     }

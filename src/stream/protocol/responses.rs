@@ -14,35 +14,35 @@
 use super::{Finish, Meaning, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
-use crate::stream::word as w;
+use crate::stream::word::{Word, word};
 
 pub(super) fn read(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
     let (mut kind, mut delta, mut reason) = (name, false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            w::TYPE => kind = c.string().unwrap_or(kind),
-            w::DELTA | w::PARTIAL_IMAGE_B64 => delta |= c.non_empty(),
-            w::ERROR => m.error |= c.truthy(),
-            w::RESPONSE => reason = read_response(c, m, facts),
-            w::USAGE => facts.usage.read(c),
+            Word::Type => kind = c.string().unwrap_or(kind),
+            Word::Delta | Word::PartialImageB64 => delta |= c.non_empty(),
+            Word::Error => m.error |= c.truthy(),
+            Word::Response => reason = read_response(c, m, facts),
+            Word::Usage => facts.usage.read(c),
             _ => c.skip(),
         }
     }
-    match w::word(kind) {
-        w::ERROR | w::RESPONSE_ERROR | w::RESPONSE_FAILED => m.error = true,
-        w::RESPONSE_COMPLETED => {
+    match word(kind) {
+        Word::Error | Word::ResponseError | Word::ResponseFailed => m.error = true,
+        Word::ResponseCompleted => {
             m.terminal = true;
             finish(b"completed", m, facts);
         }
-        w::IMAGE_GENERATION_COMPLETED | w::IMAGE_EDIT_COMPLETED => {
+        Word::ImageGenerationCompleted | Word::ImageEditCompleted => {
             (m.terminal, m.content) = (true, true);
             finish(b"completed", m, facts);
         }
-        w::RESPONSE_INCOMPLETE => {
+        Word::ResponseIncomplete => {
             m.terminal = true;
             finish(if reason.is_empty() { b"incomplete" } else { reason }, m, facts);
         }
-        w::RESPONSE_CANCELLED => {
+        Word::ResponseCancelled => {
             m.terminal = true;
             finish(b"cancelled", m, facts);
         }
@@ -61,13 +61,13 @@ fn read_response<'a>(c: &mut Cursor<'a>, m: &mut Meaning, facts: &mut StreamFact
     }
     while let Some(key) = c.key() {
         match key {
-            w::MODEL => facts.read_model(c),
-            w::USAGE => facts.usage.read(c),
-            w::ERROR => m.error |= c.truthy(),
-            w::INCOMPLETE_DETAILS => {
+            Word::Model => facts.read_model(c),
+            Word::Usage => facts.usage.read(c),
+            Word::Error => m.error |= c.truthy(),
+            Word::IncompleteDetails => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
-                        if key == w::REASON {
+                        if key == Word::Reason {
                             reason = c.string().unwrap_or_default();
                         } else {
                             c.skip();
