@@ -182,13 +182,15 @@ fn a_frame_that_claims_four_gigabytes_is_invalid_at_once() {
 }
 
 #[test]
-fn a_large_frame_is_read_without_being_kept() {
+fn a_frame_with_a_wrong_checksum_is_invalid_at_any_split() {
     let converse = include_bytes!("data/streams/bedrock-converse.bin");
     let mut broken = converse.to_vec();
     let last = broken.len() - 1;
     broken[last] ^= 1;
-    let summary = watch(guard(BedrockConverseStream, AWS, CommitOn::Head), broken.chunks(5));
-    assert_eq!(summary.failure.map(|f| f.0), Some(FailureKind::InvalidFrame));
+    for size in 1..200 {
+        let summary = watch(guard(BedrockConverseStream, AWS, CommitOn::Head), broken.chunks(size));
+        assert_eq!(summary.failure.map(|f| f.0), Some(FailureKind::InvalidFrame), "chunks of {size}");
+    }
 }
 
 #[test]

@@ -118,12 +118,14 @@ fn body(protocol: Protocol, class: ErrorClass, message: &str, out: &mut Vec<u8>)
 }
 
 fn fill(template: &str, protocol: Protocol, class: ErrorClass, out: &mut Vec<u8>) {
-    let mut parts = template.split('$');
-    out.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
-    for part in parts {
-        let word = if part.starts_with('c') { class.name() } else { provider_word(protocol, class) };
-        out.extend_from_slice(word.as_bytes());
-        out.extend_from_slice(part.as_bytes().get(1..).unwrap_or_default());
+    let mut bytes = template.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'$' {
+            let word = if bytes.next() == Some(b'c') { class.name() } else { provider_word(protocol, class) };
+            out.extend_from_slice(word.as_bytes());
+        } else {
+            out.push(byte);
+        }
     }
 }
 

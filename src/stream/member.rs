@@ -3,6 +3,8 @@
 //! It does not validate: inside of what is skipped only strings and brackets are followed. It never recurses, never
 //! allocates and never panics; where the text stops making sense it stops and says [`Cursor::is_bad`]. Strings are
 //! returned as they are written, escapes included: everything that is compared (types, reasons, names) has none.
+//! In wasm its methods stay functions of their own: they are used in a hundred places, and inlined they would triple
+//! the size of the readers.
 
 use super::word::{Word, word};
 
@@ -57,13 +59,28 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0, bad: false }
     }
 
+    /// Everything that lies behind the cursor.
+    pub(crate) fn consumed(&self) -> &'a [u8] {
+        self.bytes.get(..self.at).unwrap_or_default()
+    }
+
+    /// Moves behind `prefix`, if the text begins with it; whether it does.
+    pub(crate) fn skip_prefix(&mut self, prefix: &[u8]) -> bool {
+        let found = !prefix.is_empty() && self.bytes.starts_with(prefix);
+        if found {
+            self.at = prefix.len();
+        }
+        found
+    }
+
     /// Whether the text stopped being JSON somewhere.
     pub(crate) const fn is_bad(&self) -> bool {
         self.bad
     }
 
     /// The next byte that is not white space, not taken; 0 at the end.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn peek(&mut self) -> u8 {
         loop {
             match self.bytes.get(self.at) {
@@ -86,7 +103,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Enters the object or array that comes next; any other value is skipped.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn enter(&mut self, bracket: u8) -> bool {
         let found = self.peek() == bracket;
         if found {
@@ -98,7 +116,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next key of the object that was entered, as a word; `None` behind its end.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn key(&mut self) -> Option<Word> {
         let mut byte = self.peek();
         if byte == b',' {
@@ -120,6 +139,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Whether the array that was entered has another item, which then comes next.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn item(&mut self) -> bool {
         let mut byte = self.peek();
         if byte == b',' {
@@ -153,7 +174,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next value if it is a string, as written; any other value is skipped.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
         if self.peek() == b'"' {
             let string = self.raw_string();
@@ -165,12 +187,15 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next value as a word; [`NONE`](super::word::NONE) if it is no string.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn word(&mut self) -> Word {
         word(self.string().unwrap_or_default())
     }
 
     /// The next value if it is a whole number (a fraction is dropped); any other value is skipped.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn uint(&mut self) -> Option<u64> {
         if !self.peek().is_ascii_digit() {
             self.skip();
@@ -186,6 +211,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a value; whether it was anything but `null`, `false`, `0` or an empty string, as JavaScript has it.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn truthy(&mut self) -> bool {
         match self.peek() {
             b'"' => !self.raw_string().is_empty(),
@@ -201,7 +228,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a value; whether it was truthy and, as an object or array, had something in it.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn non_empty(&mut self) -> bool {
         let first = self.peek();
         if first == b'{' || first == b'[' {
@@ -215,7 +243,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips the next value.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn skip(&mut self) {
         match self.peek() {
             b'"' => {

@@ -119,7 +119,8 @@ const fn table() -> [Word; SLOTS] {
 }
 
 /// Looks a name up.
-#[inline]
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline)]
 pub(crate) fn word(name: &[u8]) -> Word {
     let hash = hash(name);
     let mut slot = hash as usize;

@@ -82,7 +82,7 @@ pub(crate) struct Reader {
     protocol: Protocol,
     choices: Choices,
     finished: bool,
-    /// Decoded payload of a Bedrock invoke chunk.
+    /// A Bedrock invoke chunk's decoded payload; an OpenAI stream's common beginning of events.
     scratch: Vec<u8>,
 }
 
@@ -164,7 +164,7 @@ impl Reader {
             }
             Protocol::CohereChat => cohere::read(c, name, m, facts),
             Protocol::OllamaChat => ollama::read(c, m, facts),
-            _ => openai::read(c, m, facts, &mut self.choices),
+            _ => openai::read(c, m, facts, &mut self.choices, &mut self.scratch),
         }
     }
 }
