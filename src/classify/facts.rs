@@ -2,7 +2,7 @@
 //!
 //! One walk collects the words that name the error (`code`, `type`, `status`, `reason`, …), its text, a status of its
 //! own and a structured wait hint, from every envelope that providers use: `{"error":{…}}`, `[{"error":…}]`,
-//! `{"error":"text"}`, flat OpenAI and Mistral bodies, Anthropic's, Google's `details`, FastAPI's `detail`, Apigee's
+//! `{"error":"text"}`, flat OpenAI and Mistral bodies, Anthropic's, Google's `details`, `FastAPI`'s `detail`, Apigee's
 //! `fault`, Cloudflare's `errors`, OpenRouter's `metadata` and `availability`, AWS' `__type`, a decoded event stream
 //! frame, JSON inside a string (to a depth), HTML and bare text. Only known members are followed, so an echoed input
 //! is never read. Codes and text are kept in lower case and are bounded.
@@ -277,7 +277,7 @@ impl Facts {
             match name {
                 b"code" | b"type" | b"status" | b"reason" | b"error_type" | b"error_code" | b"errorcode"
                 | b"__type" | b"limit_source" | b"http_status" | b"raw_status_code" | b"status_code" => {
-                    self.add_scalar_code(value)
+                    self.add_scalar_code(value);
                 }
                 b"message"
                 | b"msg"
@@ -328,7 +328,7 @@ impl Facts {
             self.add_code(b"moderation");
         }
         if has("patterns") {
-            self.add_code(b"guardrail");
+            self.add_code(b"guardrail_patterns");
         }
     }
 

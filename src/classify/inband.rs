@@ -122,7 +122,7 @@ impl Seen {
             match name {
                 b"error" => failed |= value.is_something(),
                 b"errors" => {
-                    failed |= value.is_something() && event.get("success").and_then(Value::bool) == Some(false)
+                    failed |= value.is_something() && event.get("success").and_then(Value::bool) == Some(false);
                 }
                 b"object" => failed |= value.scalar() == Some("error"),
                 b"type" | b"event_type" | b"event" if value.kind() == Kind::String => {
@@ -383,10 +383,10 @@ pub(crate) fn in_stream(body: &[u8], content_type: &str) -> Found {
                 data.push(b'\n');
             }
             data.extend_from_slice(value);
-        } else if let Some(value) = line.strip_prefix(b"error:") {
-            if let Some(value) = Value::parse(value) {
-                return Found::Error(Facts::of_value(value));
-            }
+        } else if let Some(value) = line.strip_prefix(b"error:")
+            && let Some(value) = Value::parse(value)
+        {
+            return Found::Error(Facts::of_value(value));
         }
         if (line.is_empty() || rest.is_empty()) && !data.is_empty() {
             events = events.saturating_add(1);

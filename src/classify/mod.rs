@@ -102,10 +102,9 @@ pub fn delivery(status: Option<u16>, error: Option<TransportError<'_>>) -> Deliv
             // A head that came is proof that the request was sent.
             if status.is_some() { Delivery::MaybeSent } else { delivery }
         }
-        (Some(504 | 520 | 524), _) => Delivery::MaybeSent,
+        (Some(504 | 520 | 524) | None, _) => Delivery::MaybeSent,
         (Some(521 | 522 | 523 | 525 | 526 | 530), _) => Delivery::NotSent,
         (Some(_), _) => Delivery::Answered,
-        (None, _) => Delivery::MaybeSent,
     }
 }
 
@@ -113,7 +112,8 @@ pub fn delivery(status: Option<u16>, error: Option<TransportError<'_>>) -> Deliv
 #[must_use]
 pub fn classify(signal: &Signal<'_>) -> Option<Classification> {
     let Some(status) = signal.status else {
-        return signal.error.map(|error| custom_transport(signal, transport::classify(error)));
+        // Neither an answer nor an error: nothing is known, and that is no success.
+        return Some(custom_transport(signal, transport::classify(signal.error.unwrap_or(TransportError("")))));
     };
     if status >= 300 {
         let facts = Facts::of_body(signal.headers, signal.body);

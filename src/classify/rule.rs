@@ -61,49 +61,58 @@ pub struct Rule {
 }
 
 /// A match on statuses; none given means any.
+#[must_use]
 pub const fn on(status: &'static [u16]) -> Match {
     Match { status, code: &[], text: &[], unless: &[], when: Cond::Always }
 }
 
 impl Match {
     /// … and any of these codes.
+    #[must_use]
     pub const fn code(self, code: &'static [&'static str]) -> Self {
         Self { code, ..self }
     }
 
     /// … and any of these texts.
+    #[must_use]
     pub const fn text(self, text: &'static [&'static str]) -> Self {
         Self { text, ..self }
     }
 
     /// … and none of these texts.
+    #[must_use]
     pub const fn unless(self, unless: &'static [&'static str]) -> Self {
         Self { unless, ..self }
     }
 
     /// … and this condition.
+    #[must_use]
     pub const fn when(self, when: Cond) -> Self {
         Self { when, ..self }
     }
 }
 
 /// A rule: name, what is matched, class, scope.
+#[must_use]
 pub const fn rule(name: &'static str, on: Match, class: ErrorClass, scope: Scope) -> Rule {
     Rule { name, on, class, scope, retry: None, source: "", advice: "" }
 }
 
 impl Rule {
     /// … whose retryability is not that of its class.
+    #[must_use]
     pub const fn retry(self, retry: bool) -> Self {
         Self { retry: Some(retry), ..self }
     }
 
     /// … which is documented there.
+    #[must_use]
     pub const fn from(self, source: &'static str) -> Self {
         Self { source, ..self }
     }
 
     /// … for which a person should do this.
+    #[must_use]
     pub const fn advice(self, advice: &'static str) -> Self {
         Self { advice, ..self }
     }

@@ -1,7 +1,7 @@
 //! Cohere: `{"message":…}`, sometimes with an `id`; nothing else tells.
 //!
 //! A trial key's limit per minute and per month differ by one word. "too many tokens" is the prompt in one sentence and
-//! the output cap in the other. 498 is named InvalidToken and means a deny-listed word, not a key. No hint headers.
+//! the output cap in the other. 498 is named `InvalidToken` and means a deny-listed word, not a key. No hint headers.
 //! Source: cohere-developer-experience `fern/pages/.../errors.mdx`.
 
 use super::Provider;

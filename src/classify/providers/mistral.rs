@@ -1,7 +1,7 @@
 //! Mistral: three shapes from three layers.
 //!
 //! The gateway says `{"message":"Requests rate limit exceeded"}`, the API a flat `{"object":"error",message,type,code}`,
-//! the validator FastAPI's `detail`. "Service tier capacity exceeded" is the backend's capacity and not the caller's
+//! the validator `FastAPI`'s `detail`. "Service tier capacity exceeded" is the backend's capacity and not the caller's
 //! limit, whatever its type says (a Mistral engineer in BerriAI/litellm#25078). Unknown models are 400. No hints.
 //! Sources: mistralai/client-ts, platform-docs-public.
 

@@ -17,10 +17,12 @@ use crate::classify::rule::{Cond, Rule, on, rule};
 const RULES: &[Rule] = &[
     // The stable words.
     rule("too_long", on(&[]).code(&["context_length_exceeded", "max_tokens_exceeded", "token_limit_exceeded", "string_too_long", "payload_too_large"]), RequestTooLarge, Request),
-    rule("content", on(&[4]).code(&["content_policy_violation", "refusal", "moderation", "guardrail"]), ContentFiltered, Request),
+    rule("content", on(&[4]).code(&["content_policy_violation", "refusal", "moderation", "guardrail_patterns"]), ContentFiltered, Request),
     rule("authentication", on(&[]).code(&["authentication"]), AuthError, Key),
     rule("model_not_found", on(&[4]).code(&["model_not_found", "model_deprecated", "free_variant_ended"]), NotFound, Model),
-    rule("routing_filter", on(&[4]).code(&["privacy_restricted", "constraint_filtered"]), NotFound, Model).advice("your privacy or routing settings exclude every endpoint of the model"),
+    rule("privacy_filter", on(&[4]).code(&["privacy_restricted"]), PermissionError, Model).advice("your privacy settings exclude every endpoint of the model"),
+    rule("privacy_text", on(&[404]).text(&["data policy", "privacy"]), PermissionError, Model).advice("your privacy settings exclude every endpoint of the model: openrouter.ai/settings/privacy"),
+    rule("routing_filter", on(&[4]).code(&["constraint_filtered"]), NotFound, Model).advice("your routing settings exclude every endpoint of the model"),
     rule("region", on(&[4]).code(&["region_restricted"]), PermissionError, Scope::Provider),
     rule("capacity", on(&[429, 503]).code(&["capacity_exhausted", "temporarily_unavailable", "provider_overloaded"]), Overloaded, Model),
     // 402 and 403: money.
@@ -29,7 +31,8 @@ const RULES: &[Rule] = &[
     rule("weight_exceeds_budget", on(&[402]).code(&["weight_exceeds_budget"]), RequestTooLarge, Request).retry(false).advice("the request costs more than the whole budget: lower max_tokens"),
     rule("can_only_afford", on(&[402]).text(&["can only afford", "fewer max_tokens"]), QuotaExhausted, Key).advice("lower max_tokens, or buy credits"),
     rule("credits", on(&[402]), QuotaExhausted, Key).advice("buy credits"),
-    rule("key_budget", on(&[403]).code(&["key_budget", "workspace_budget", "guardrail_budget", "openrouter_key_budget", "openrouter_workspace_budget", "openrouter_guardrail_budget", "key_limit", "payment_required"]), QuotaExhausted, Key),
+    rule("key_budget", on(&[403]).code(&["key_budget", "workspace_budget", "guardrail_budget", "openrouter_key_budget", "openrouter_workspace_budget", "openrouter_guardrail_budget", "key_limit", "key", "workspace", "guardrail", "payment_required"]), QuotaExhausted, Key),
+    rule("budget_that_resets", on(&[403]).when(Cond::Hinted), QuotaExhausted, Key), // resets_at
     rule("key_limit_text", on(&[403]).text(&["limit exceeded", "budget"]), QuotaExhausted, Key).advice("raise the key's limit"),
     rule("moderation_text", on(&[403]).text(&["flagged", "moderation", "prompt injection"]), ContentFiltered, Request),
     // 429: whose limit?

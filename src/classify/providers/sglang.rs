@@ -1,4 +1,4 @@
-//! SGLang: vLLM's manners with words of its own.
+//! `SGLang`: vLLM's manners with words of its own.
 //!
 //! Overflow is told in sentences that no other server uses (BerriAI/litellm#10793). Source: sgl-project/sglang
 //! `srt/managers/tokenizer_manager.py`, `srt/entrypoints`.
