@@ -184,6 +184,7 @@ pub fn all() -> Vec<RuleDoc> {
         advice: advice(*class),
     }));
     out.extend(transport::RULES.iter().map(of_transport));
+    out.push(RuleDoc { matches: "any other error".to_owned(), ..of_transport(&transport::UNKNOWN) });
     out
 }
 

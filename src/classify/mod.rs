@@ -167,9 +167,12 @@ fn custom_transport(signal: &Signal<'_>, built_in: Classification) -> Classifica
 }
 
 /// The tables of an answer, in the order in which they are tried, with the names that their rules go by.
-fn tables(signal: &Signal<'_>, facts: &Facts) -> impl Iterator<Item = (&'static str, &'static [Rule])> {
-    let provider = signal.provider();
-    let base = provider.map_or_else(|| providers::of_protocol(signal.protocol), |p| p.base);
+fn tables(
+    provider: Option<&'static providers::Provider>,
+    protocol: Protocol,
+    facts: &Facts,
+) -> impl Iterator<Item = (&'static str, &'static [Rule])> {
+    let base = provider.map_or_else(|| providers::of_protocol(protocol), |p| p.base);
     let base = providers::by_name(base);
     // Nobody's host: servers that people run themselves are told by what they say.
     let local: &[&str] = if provider.is_none() { providers::SELF_HOSTED } else { &[] };
@@ -192,8 +195,9 @@ fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> 
         return rule.classification(signal.provider, header);
     }
     let subject = Subject { status, facts, headers: signal.headers, hint_ms: hint.map(|h| h.0) };
-    let known = signal.provider().is_some();
-    let found = tables(signal, facts).find_map(|(table, rules)| {
+    let provider = signal.provider();
+    let known = provider.is_some();
+    let found = tables(provider, signal.protocol, facts).find_map(|(table, rules)| {
         // On nobody's host a server is known by its words, never by a status alone.
         let by_words = !known && providers::SELF_HOSTED.contains(&table);
         let rule = rules.iter().find(|r| (!by_words || r.on.has_words()) && r.on.holds(&subject))?;
@@ -213,8 +217,9 @@ fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> 
     let routed = in_choice && rule.scope == Provider;
     let class = rule.class;
     let wait_hint = match class {
-        RateLimited | QuotaExhausted | Overloaded if !ignored => hint
-            .or_else(|| limits(signal.provider().map_or("", |p| p.name), signal.headers, signal.now).wait(signal.now)),
+        RateLimited | QuotaExhausted | Overloaded if !ignored => {
+            hint.or_else(|| limits(provider.map_or("", |p| p.name), signal.headers, signal.now).wait(signal.now))
+        }
         ErrorClass::ServerError | Timeout | ConnectionError | Unknown => hint,
         // A text that says when to try again is an echo where trying again is pointless.
         _ => header,

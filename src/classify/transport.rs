@@ -59,6 +59,8 @@ use Delivery::{MaybeSent, NotSent};
 /// Tried in order, each against every cause.
 #[rustfmt::skip] // one rule a line
 pub const RULES: &[TransportRule] = &[
+    // What our own stream guard reports when a body ends before its meaning did.
+    t("stream_interrupted", &["StreamInterrupted"], &[], StreamInterrupted, MaybeSent),
     // Our own fault: it will not change.
     t("invalid_url", &["ERR_INVALID_URL", "ERR_INVALID_PROTOCOL", "UND_ERR_INVALID_ARG"], &["invalid url", "failed to parse url", "unsupported protocol", "unknown scheme", "url scheme"], BadRequest, NotSent),
     t("certificate", &["CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID", "DEPTH_ZERO_SELF_SIGNED_CERT", "SELF_SIGNED_CERT_IN_CHAIN", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", "UNABLE_TO_GET_ISSUER_CERT", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "ERR_TLS_CERT_ALTNAME_INVALID", "CERT_REVOKED", "CERT_UNTRUSTED", "CERT_REJECTED", "UNKNOWN_CERTIFICATE_VERIFICATION_ERROR"], &["certificate has expired", "self signed certificate", "self-signed certificate", "unable to verify the first certificate", "invalid peer certificate", "certificate verify failed", "certificate is not trusted", "does not match certificate's altnames"], ConnectionError, NotSent).never(),
@@ -88,7 +90,7 @@ pub const RULES: &[TransportRule] = &[
 ];
 
 /// Names of causes that say nothing.
-const UNKNOWN: TransportRule = TransportRule {
+pub(crate) const UNKNOWN: TransportRule = TransportRule {
     name: "unknown",
     codes: &[],
     texts: &[],
@@ -97,9 +99,6 @@ const UNKNOWN: TransportRule = TransportRule {
     retry: false,
     delivery: MaybeSent,
 };
-
-/// What our own stream guard reports when a body ends before its meaning did.
-const INTERRUPTED: TransportRule = t("stream_interrupted", &["StreamInterrupted"], &[], StreamInterrupted, MaybeSent);
 
 /// Whether `message` holds `code` as a word of its own, e.g. `read ECONNRESET`.
 fn names(message: &str, code: &str) -> bool {
@@ -129,7 +128,7 @@ pub(crate) fn find(error: TransportError<'_>) -> &'static TransportRule {
                 || rule.texts.iter().any(|t| lower.contains(t))
         })
     };
-    RULES.iter().chain([&INTERRUPTED]).find(|rule| hits(rule)).unwrap_or(&UNKNOWN)
+    RULES.iter().find(|rule| hits(rule)).unwrap_or(&UNKNOWN)
 }
 
 /// The verdict on a transport error.
