@@ -7,6 +7,7 @@
     clippy::unwrap_used,
     clippy::arithmetic_side_effects,
     clippy::disallowed_methods,
+    clippy::indexing_slicing,
     missing_docs,
     reason = "a bench"
 )]

@@ -90,8 +90,9 @@ fn codes_and_texts_are_lower_case_since_bodies_are_compared_so() {
     let tables = providers::all().map(|p| (p.name, p.rules)).chain([("edge", edge::RULES), ("generic", http::RULES)]);
     for (table, rules) in tables {
         for rule in rules {
-            for word in rule.on.code.iter().chain(rule.on.text).chain(rule.on.unless) {
-                assert_eq!(*word, word.to_ascii_lowercase(), "{table}.{}", rule.name);
+            for words in [rule.on.code, rule.on.text, rule.on.unless] {
+                assert_eq!(words, words.to_ascii_lowercase(), "{table}.{}", rule.name);
+                assert!(words.is_empty() || words.split('|').all(|w| !w.is_empty()), "{table}.{}", rule.name);
             }
         }
     }

@@ -6,6 +6,7 @@
 //! one file a provider under `providers/`; see [`rule::Rule`] for their form.
 
 pub mod custom;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod docs;
 pub mod edge;
 pub mod facts;
