@@ -196,3 +196,28 @@ fn a_thousand_headers_and_a_megabyte_of_one_are_no_trouble() {
         assert_eq!(wait_hint("openai", Headers(headers), b"", NOW), None);
     }
 }
+
+/// `cargo test --test hostile_input -- --ignored seeds` writes the corpus of the coverage-guided target.
+#[test]
+#[ignore = "writes fuzz/corpus"]
+fn seeds_of_the_fuzz_target_are_written() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/classify");
+    std::fs::create_dir_all(&dir).unwrap();
+    for table in [include_str!("data/provider-errors.json"), include_str!("data/more-errors.json")] {
+        let cases: Vec<serde_json::Value> = serde_json::from_str(table).unwrap();
+        for case in cases {
+            let text = |name: &str| case[name].as_str().unwrap_or_default().to_owned();
+            let status = case["status"].as_u64().map_or_else(|| "-".to_owned(), |s| s.to_string());
+            let stream = if case["stream"].as_bool() == Some(true) { "stream" } else { "whole" };
+            let headers: String = case["headers"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .flat_map(|(n, v)| [n.as_str(), ":", v.as_str().unwrap(), "\n"])
+                .collect();
+            let input =
+                format!("{} {} {status} {stream}\n{headers}\n{}", text("provider"), text("protocol"), text("body"));
+            std::fs::write(dir.join(text("id")), input).unwrap();
+        }
+    }
+}
