@@ -54,10 +54,9 @@ pub enum Scope {
 }
 
 /// Whether the request of an attempt reached the provider: what a second try may cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Delivery {
     /// It did not: the connection was refused, never made, or the stream was refused. Sending it again is free.
-    #[default]
     NotSent,
     /// It may have: a reset or a timeout after the request went out. Sending it again may pay twice.
     MaybeSent,
@@ -88,7 +87,7 @@ pub struct Classification {
     pub scope: Scope,
     /// How long the provider says to wait, uncapped. `None`: it gave no usable hint.
     pub wait_hint: Option<Millis>,
-    /// A short machine-readable reason in snake case, e.g. `insufficient_quota`.
+    /// A short machine-readable reason, `snake_case`, e.g. `insufficient_quota`.
     pub reason: Cow<'static, str>,
     /// The rule that matched, e.g. `openai.insufficient_quota`, so that anyone can find it.
     pub rule: Cow<'static, str>,
