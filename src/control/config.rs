@@ -198,6 +198,15 @@ impl ControlConfig {
     }
 }
 
+impl PoolConfig {
+    /// Whether it serves a model of a provider.
+    #[must_use]
+    pub fn serves(&self, provider: &str, model: &str) -> bool {
+        let listed = self.models.as_ref().is_none_or(|models| models.iter().any(|own| own == model));
+        self.provider == provider && listed
+    }
+}
+
 /// Whether two pools serve a model in common.
 fn overlap(a: &PoolConfig, b: &PoolConfig) -> bool {
     match (&a.models, &b.models) {
