@@ -54,9 +54,10 @@ pub enum Scope {
 }
 
 /// Whether the request of an attempt reached the provider: what a second try may cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Delivery {
     /// It did not: the connection was refused, never made, or the stream was refused. Sending it again is free.
+    #[default]
     NotSent,
     /// It may have: a reset or a timeout after the request went out. Sending it again may pay twice.
     MaybeSent,
