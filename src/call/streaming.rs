@@ -178,7 +178,7 @@ impl Call {
         }
         if !in_band {
             let mut tail = Vec::new();
-            streaming.guard.error_event(verdict.class.name(), &message(&verdict.reason), &mut tail);
+            streaming.guard.error_event(verdict.class, &message(&verdict.reason), &mut tail);
             self.tail = tail;
         }
         self.settle(Some(&verdict), world);
