@@ -7,6 +7,7 @@
 //! frame, JSON inside a string (to a depth), HTML and bare text. Only known members are followed, so an echoed input
 //! is never read. Codes and text are kept in lower case and are bounded.
 
+use super::table::Words;
 use crate::dates::rfc3339;
 use crate::headers::Headers;
 use crate::json::{Kind, Value, push_lossy};
@@ -346,6 +347,14 @@ impl Facts {
     #[must_use]
     pub fn has_any_code(&self, words: &str) -> bool {
         self.codes().any(|code| is_listed(code, words))
+    }
+
+    pub(crate) fn has_any_of(&self, mut words: Words) -> bool {
+        words.any(|word| self.codes().any(|code| code == word))
+    }
+
+    pub(crate) fn says_any_of(&self, mut patterns: Words) -> bool {
+        patterns.any(|p| self.says(p))
     }
 
     /// Whether the text contains any of these patterns, separated by `|`.

@@ -5,6 +5,7 @@
 //! matched in lower case, outside of quotations, so that a prompt echoed in a validation error proves nothing.
 
 use super::facts::{Facts, Shape};
+use super::table::Words;
 use crate::class::{ErrorClass, Scope};
 use crate::headers::Headers;
 
@@ -161,12 +162,12 @@ pub(crate) struct Subject<'a> {
 
 impl Match {
     /// Whether everything but the status holds.
-    pub(crate) fn words_hold(code: &str, text: &str, unless: &str, when: Cond, subject: &Subject<'_>) -> bool {
+    pub(crate) fn words_hold(code: Words, text: Words, unless: Words, when: Cond, subject: &Subject<'_>) -> bool {
         let facts = subject.facts;
-        (code.is_empty() || facts.has_any_code(code))
+        (code.is_empty() || facts.has_any_of(code))
             && when.holds(subject)
-            && (text.is_empty() || facts.says_any(text))
-            && (unless.is_empty() || !facts.says_any(unless))
+            && (text.is_empty() || facts.says_any_of(text))
+            && (unless.is_empty() || !facts.says_any_of(unless))
     }
 }
 

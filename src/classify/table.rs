@@ -6,7 +6,7 @@
 //! for the documentation.
 //!
 //! Head: class, scope and retry, condition, statuses (number), then the lengths of name, code, text and unless, the
-//! last three in two bytes of seven bits. A status is two bytes of seven bits.
+//! last three in two bytes of seven bits. A status is two bytes of seven bits; a word has its length before it.
 
 use super::rule::{Cond, Match, Rule, Subject};
 use crate::class::{ErrorClass, Scope};
@@ -34,14 +34,20 @@ pub(crate) struct Verdict {
     pub(crate) retry: Option<bool>,
 }
 
+/// The packed length of a list of words: each has its length before it.
+const fn list_len(list: &str) -> usize {
+    if list.is_empty() { 0 } else { list.len().saturating_add(1) }
+}
+
 /// How many bytes the packed rules take.
 #[allow(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "const: a mistake doesn't compile")]
+#[must_use]
 pub const fn packed_len(rules: &[Rule]) -> usize {
     let (mut at, mut len) = (0, 0);
     while at < rules.len() {
         let rule = &rules[at];
-        let texts = rule.name.len() + rule.on.code.len() + rule.on.text.len() + rule.on.unless.len();
-        len += HEAD + 2 * rule.on.status.len() + texts;
+        let lists = list_len(rule.on.code) + list_len(rule.on.text) + list_len(rule.on.unless);
+        len += HEAD + 2 * rule.on.status.len() + rule.name.len() + lists;
         at += 1;
     }
     len
@@ -54,6 +60,7 @@ pub const fn packed_len(rules: &[Rule]) -> usize {
     clippy::cast_possible_truncation,
     reason = "const: a mistake doesn't compile, and the tests read every rule back"
 )]
+#[must_use]
 pub const fn pack<const N: usize>(rules: &[Rule]) -> [u8; N] {
     let mut out = [0_u8; N];
     let (mut at, mut to) = (0, 0);
@@ -82,8 +89,8 @@ pub const fn pack<const N: usize>(rules: &[Rule]) -> [u8; N] {
         out[to + 4] = rule.name.len() as u8;
         let mut n = 1;
         while n < 4 {
-            out[to + 3 + 2 * n] = (texts[n].len() >> 7) as u8;
-            out[to + 4 + 2 * n] = (texts[n].len() & 127) as u8;
+            out[to + 3 + 2 * n] = (list_len(texts[n]) >> 7) as u8;
+            out[to + 4 + 2 * n] = (list_len(texts[n]) & 127) as u8;
             n += 1;
         }
         to += HEAD;
@@ -97,9 +104,19 @@ pub const fn pack<const N: usize>(rules: &[Rule]) -> [u8; N] {
         n = 0;
         while n < 4 {
             let bytes = texts[n].as_bytes();
-            let mut byte = 0;
+            let (mut byte, mut length_at) = (0, to);
+            if n > 0 && !bytes.is_empty() {
+                to += 1;
+            }
             while byte < bytes.len() {
-                out[to] = bytes[byte];
+                if n > 0 && bytes[byte] == b'|' {
+                    length_at = to;
+                } else {
+                    out[to] = bytes[byte];
+                    if n > 0 {
+                        out[length_at] += 1;
+                    }
+                }
                 to += 1;
                 byte += 1;
             }
@@ -108,6 +125,28 @@ pub const fn pack<const N: usize>(rules: &[Rule]) -> [u8; N] {
         at += 1;
     }
     out
+}
+
+/// The words of a packed list.
+#[derive(Clone, Copy)]
+pub(crate) struct Words(&'static str);
+
+impl Words {
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Iterator for Words {
+    type Item = &'static str;
+
+    fn next(&mut self) -> Option<&'static str> {
+        let (length, rest) = self.0.split_at_checked(1)?;
+        let length = length.bytes().next().map(usize::from)?;
+        let (word, rest) = rest.split_at_checked(length)?;
+        self.0 = rest;
+        Some(word)
+    }
 }
 
 /// Packs a constant `&[Rule]` into a [`Table`].
@@ -155,7 +194,7 @@ impl Table {
             rest = after;
             if (!by_words || !code.is_empty() || !text.is_empty())
                 && status_in(subject.status, statuses.as_bytes())
-                && Match::words_hold(code, text, unless, cond(when), subject)
+                && Match::words_hold(Words(code), Words(text), Words(unless), cond(when), subject)
             {
                 return Some(Verdict {
                     name,

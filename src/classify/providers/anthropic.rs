@@ -49,5 +49,4 @@ pub(super) const PROVIDER: Provider = Provider {
     windows: (crate::limits::Window::Minute, crate::limits::Window::Minute),
     #[cfg(not(target_arch = "wasm32"))]
     source: "docs.anthropic.com/en/api/errors",
-    ..Provider::DEFAULT
 };
