@@ -84,7 +84,7 @@ impl Usage {
                 Count::Thoughts => thoughts = number,
                 Count::Inner if depth < 2 => usage = usage.updated(Self::of_counts(value, depth.saturating_add(1))),
                 Count::Billed if depth < 2 && usage.is_empty() => {
-                    usage = Self::of_counts(value, depth.saturating_add(1))
+                    usage = Self::of_counts(value, depth.saturating_add(1));
                 }
                 Count::Inner | Count::Billed => {}
             }

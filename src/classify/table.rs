@@ -128,11 +128,11 @@ pub const fn pack<const N: usize>(rules: &[Rule]) -> [u8; N] {
 }
 
 /// The words of a packed list.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Words(&'static str);
 
 impl Words {
-    pub(crate) const fn is_empty(self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
