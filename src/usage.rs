@@ -44,13 +44,13 @@ impl Usage {
         let mut usage = Self::default();
         for (name, value) in value.members() {
             match name {
-                b"usage" | b"usageMetadata" => usage = usage.updated(Self::of_counts(value)),
+                b"usage" | b"usageMetadata" => usage = usage.updated(Self::of_counts(value, 0)),
                 b"x_groq" | b"response" | b"message" | b"delta" | b"metadata" | b"interaction"
                     if value.kind() == Kind::Object =>
                 {
                     for inner in ["usage", "usageMetadata"] {
                         if let Some(counts) = value.get(inner) {
-                            usage = usage.updated(Self::of_counts(counts));
+                            usage = usage.updated(Self::of_counts(counts, 0));
                         }
                     }
                 }
@@ -63,45 +63,30 @@ impl Usage {
     }
 
     /// The counts of a `usage` object of any protocol.
-    fn of_counts(counts: Value<'_>) -> Self {
+    fn of_counts(counts: Value<'_>, depth: u8) -> Self {
         let mut usage = Self::default();
         let mut beside_input = 0_u64;
         let mut thoughts = None;
         for (name, value) in counts.members() {
-            match name {
-                b"prompt_tokens" | b"input_tokens" | b"inputTokens" | b"promptTokenCount" | b"total_input_tokens" => {
-                    usage.input = value.u64().or(usage.input);
+            let Some((_, count)) = COUNTS.iter().find(|(known, _)| known.as_bytes() == name) else { continue };
+            let number = value.u64();
+            match count {
+                Count::Input => usage.input = number.or(usage.input),
+                Count::Output => usage.output = number.or(usage.output),
+                Count::Cached => usage.cached = number,
+                Count::CachedBeside | Count::WrittenBeside => {
+                    beside_input = beside_input.saturating_add(number.unwrap_or(0));
+                    if matches!(count, Count::CachedBeside) {
+                        usage.cached = number;
+                    }
                 }
-                b"completion_tokens"
-                | b"output_tokens"
-                | b"outputTokens"
-                | b"candidatesTokenCount"
-                | b"total_output_tokens" => {
-                    usage.output = value.u64().or(usage.output);
+                Count::Reasoning => usage.reasoning = number,
+                Count::Thoughts => thoughts = number,
+                Count::Inner if depth < 2 => usage = usage.updated(Self::of_counts(value, depth.saturating_add(1))),
+                Count::Billed if depth < 2 && usage.is_empty() => {
+                    usage = Self::of_counts(value, depth.saturating_add(1));
                 }
-                // Anthropic and Bedrock count these apart from the input.
-                b"cache_read_input_tokens" | b"cacheReadInputTokens" => {
-                    usage.cached = value.u64();
-                    beside_input = beside_input.saturating_add(value.u64().unwrap_or(0));
-                }
-                b"cache_creation_input_tokens" | b"cacheWriteInputTokens" => {
-                    beside_input = beside_input.saturating_add(value.u64().unwrap_or(0));
-                }
-                b"prompt_cache_hit_tokens" | b"cachedContentTokenCount" | b"cached_tokens" => {
-                    usage.cached = value.u64();
-                }
-                b"prompt_tokens_details" | b"input_tokens_details" => {
-                    usage.cached = value.get("cached_tokens").and_then(Value::u64).or(usage.cached);
-                }
-                b"completion_tokens_details" | b"output_tokens_details" => {
-                    usage.reasoning = value.get("reasoning_tokens").and_then(Value::u64);
-                }
-                b"reasoning_tokens" => usage.reasoning = value.u64(),
-                b"thoughtsTokenCount" => thoughts = value.u64(),
-                // Cohere: `usage.tokens`; `billed_units` where that is all there is.
-                b"tokens" if value.kind() == Kind::Object => usage = usage.updated(Self::of_counts(value)),
-                b"billed_units" if usage.is_empty() => usage = Self::of_counts(value),
-                _ => {}
+                Count::Inner | Count::Billed => {}
             }
         }
         usage.input = usage.input.map(|n| n.saturating_add(beside_input));
@@ -113,6 +98,52 @@ impl Usage {
         usage
     }
 }
+
+/// What a member of a usage object counts.
+enum Count {
+    Input,
+    Output,
+    Cached,
+    /// Read from a cache and counted apart from the input (Anthropic, Bedrock).
+    CachedBeside,
+    /// Written to a cache and counted apart from the input.
+    WrittenBeside,
+    Reasoning,
+    /// Reasoning, counted apart from the output (Gemini).
+    Thoughts,
+    /// An object with more counts.
+    Inner,
+    /// An object with counts that hold where there are no others (Cohere).
+    Billed,
+}
+
+const COUNTS: &[(&str, Count)] = &[
+    ("prompt_tokens", Count::Input),
+    ("input_tokens", Count::Input),
+    ("inputTokens", Count::Input),
+    ("promptTokenCount", Count::Input),
+    ("total_input_tokens", Count::Input),
+    ("completion_tokens", Count::Output),
+    ("output_tokens", Count::Output),
+    ("outputTokens", Count::Output),
+    ("candidatesTokenCount", Count::Output),
+    ("total_output_tokens", Count::Output),
+    ("cache_read_input_tokens", Count::CachedBeside),
+    ("cacheReadInputTokens", Count::CachedBeside),
+    ("cache_creation_input_tokens", Count::WrittenBeside),
+    ("cacheWriteInputTokens", Count::WrittenBeside),
+    ("prompt_cache_hit_tokens", Count::Cached),
+    ("cachedContentTokenCount", Count::Cached),
+    ("cached_tokens", Count::Cached),
+    ("reasoning_tokens", Count::Reasoning),
+    ("thoughtsTokenCount", Count::Thoughts),
+    ("prompt_tokens_details", Count::Inner),
+    ("input_tokens_details", Count::Inner),
+    ("completion_tokens_details", Count::Inner),
+    ("output_tokens_details", Count::Inner),
+    ("tokens", Count::Inner),
+    ("billed_units", Count::Billed),
+];
 
 /// The usage that a whole body reports. One pass; the protocol is a hint only, since gateways mix them.
 #[must_use]

@@ -87,10 +87,12 @@ fn every_rule_has_a_source_and_a_name_of_its_own() {
 
 #[test]
 fn codes_and_texts_are_lower_case_since_bodies_are_compared_so() {
-    let tables = providers::all().map(|p| (p.name, p.rules)).chain([("edge", edge::RULES), ("generic", http::RULES)]);
+    let tables =
+        providers::all().map(|p| (p.name, p.rules.rules)).chain([("edge", edge::RULES), ("generic", http::RULES)]);
     for (table, rules) in tables {
         for rule in rules {
             for words in [rule.on.code, rule.on.text, rule.on.unless] {
+                assert!(words.is_ascii(), "{table}.{} can't be packed", rule.name);
                 assert_eq!(words, words.to_ascii_lowercase(), "{table}.{}", rule.name);
                 assert!(words.is_empty() || words.split('|').all(|w| !w.is_empty()), "{table}.{}", rule.name);
             }

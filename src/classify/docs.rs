@@ -158,7 +158,7 @@ const IN_BAND: &[(&str, &str, ErrorClass, Scope, bool)] = &[
 pub fn all() -> Vec<RuleDoc> {
     let mut out: Vec<RuleDoc> = Vec::new();
     for provider in providers::all() {
-        out.extend(provider.rules.iter().map(|rule| of_rule(provider.name, rule, provider.source)));
+        out.extend(provider.rules.rules.iter().map(|rule| of_rule(provider.name, rule, provider.source)));
     }
     out.extend(edge::RULES.iter().map(|rule| of_rule("edge", rule, edge::SOURCE)));
     out.extend(http::RULES.iter().map(|rule| of_rule("generic", rule, http::SOURCE)));

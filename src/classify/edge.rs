@@ -5,6 +5,7 @@
 //! (5xx and 1xxx errors), nginx and Envoy defaults.
 
 use super::rule::{Cond, Rule, on, rule};
+use super::table::{Table, table};
 use crate::class::ErrorClass::{
     ConnectionError, Overloaded, PermissionError, QuotaExhausted, RateLimited, RequestTooLarge, ServerError, Timeout,
     Unknown,
@@ -45,3 +46,6 @@ pub const RULES: &[Rule] = &[
     rule("page_500", on(&[500]).when(Cond::NotJson), ServerError, Provider),
     rule("page_3xx", on(&[3]), Unknown, Provider).retry(false),
 ];
+
+/// The same, packed.
+pub const TABLE: Table = table!(RULES);

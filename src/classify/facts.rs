@@ -7,6 +7,7 @@
 //! frame, JSON inside a string (to a depth), HTML and bare text. Only known members are followed, so an echoed input
 //! is never read. Codes and text are kept in lower case and are bounded.
 
+use super::table::Words;
 use crate::dates::rfc3339;
 use crate::headers::Headers;
 use crate::json::{Kind, Value, push_lossy};
@@ -63,6 +64,85 @@ pub struct Facts {
     pairs: [u64; 16],
     visits: u16,
 }
+
+/// What a member of an error body holds.
+enum Member {
+    /// A word or number that names the error, or a status.
+    Code,
+    /// A text, or more members.
+    Text,
+    /// OpenRouter's `metadata`, Google's too.
+    Metadata,
+    /// Google's violated quotas.
+    Violations,
+    /// `@type` of Google's details.
+    GoogleType,
+    /// The name of a quota.
+    Quota,
+    /// A wait, with units.
+    Span,
+    /// A date until which to wait.
+    Date,
+    /// A wait in seconds.
+    Seconds,
+    /// A wait in milliseconds.
+    Millis,
+    /// Headers: a copy of the limits', or those of an AWS frame.
+    Headers,
+    /// OpenRouter's `availability`.
+    Availability,
+    /// Ollama's invitation to sign in.
+    SignIn,
+}
+
+/// The members that are followed; no other is, so that an echoed input is never read.
+const MEMBERS: &[(&str, Member)] = &[
+    ("code", Member::Code),
+    ("type", Member::Code),
+    ("status", Member::Code),
+    ("reason", Member::Code),
+    ("error_type", Member::Code),
+    ("error_code", Member::Code),
+    ("errorcode", Member::Code),
+    ("__type", Member::Code),
+    ("limit_source", Member::Code),
+    ("http_status", Member::Code),
+    ("raw_status_code", Member::Code),
+    ("status_code", Member::Code),
+    ("message", Member::Text),
+    ("Message", Member::Text),
+    ("msg", Member::Text),
+    ("error", Member::Text),
+    ("errors", Member::Text),
+    ("error_message", Member::Text),
+    ("detail", Member::Text),
+    ("details", Member::Text),
+    ("description", Member::Text),
+    ("fault", Member::Text),
+    ("faultstring", Member::Text),
+    ("innererror", Member::Text),
+    ("raw", Member::Text),
+    ("response", Member::Text),
+    ("body", Member::Text),
+    ("cause", Member::Text),
+    ("incomplete_details", Member::Text),
+    ("metadata", Member::Metadata),
+    ("violations", Member::Violations),
+    ("@type", Member::GoogleType),
+    ("quotaId", Member::Quota),
+    ("quota_limit", Member::Quota),
+    ("retryDelay", Member::Span),
+    ("quotaResetDelay", Member::Span),
+    ("quotaResetTimeStamp", Member::Date),
+    ("resets_at", Member::Date),
+    ("reset_at", Member::Date),
+    ("estimated_time", Member::Seconds),
+    ("retry_after", Member::Seconds),
+    ("retry_after_ms", Member::Millis),
+    ("headers", Member::Headers),
+    ("availability", Member::Availability),
+    ("signin_url", Member::SignIn),
+];
 
 /// Whether `word` is one of a list whose items are separated by `|`.
 pub(crate) fn is_listed(word: &str, list: &str) -> bool {
@@ -279,49 +359,30 @@ impl Facts {
             if self.visits > MAX_VISITS {
                 return;
             }
-            match name {
-                b"code" | b"type" | b"status" | b"reason" | b"error_type" | b"error_code" | b"errorcode"
-                | b"__type" | b"limit_source" | b"http_status" | b"raw_status_code" | b"status_code" => {
-                    self.add_scalar_code(value);
-                }
-                b"message"
-                | b"msg"
-                | b"error_message"
-                | b"faultstring"
-                | b"detail"
-                | b"details"
-                | b"error"
-                | b"errors"
-                | b"innererror"
-                | b"fault"
-                | b"raw"
-                | b"response"
-                | b"body"
-                | b"cause"
-                | b"description"
-                | b"Message"
-                | b"incomplete_details" => self.collect_any(value, depth),
-                b"metadata" => {
+            let Some((_, member)) = MEMBERS.iter().find(|(known, _)| known.as_bytes() == name) else { continue };
+            match member {
+                Member::Code => self.add_scalar_code(value),
+                Member::Text => self.collect_any(value, depth),
+                Member::Metadata => {
                     self.collect(value, depth.saturating_add(1));
                     self.collect_metadata(value);
                 }
-                b"violations" => {
+                Member::Violations => {
                     self.google = true;
                     self.collect(value, depth.saturating_add(1));
                 }
-                b"@type" => self.google = true,
-                b"quotaId" | b"quota_limit" => self.add_text(value, depth),
-                b"retryDelay" | b"quotaResetDelay" => self.hint_span(value),
-                b"quotaResetTimeStamp" | b"resets_at" | b"reset_at" => self.hint_date(value),
-                b"estimated_time" | b"retry_after" => self.hint_number(value, 1000),
-                b"retry_after_ms" => self.hint_number(value, 1),
-                b"headers" => self.collect_headers(value, depth),
-                b"availability" => {
+                Member::GoogleType => self.google = true,
+                Member::Quota => self.add_text(value, depth),
+                Member::Span => self.hint_span(value),
+                Member::Date => self.hint_date(value),
+                Member::Seconds => self.hint_number(value, 1000),
+                Member::Millis => self.hint_number(value, 1),
+                Member::Headers => self.collect_headers(value, depth),
+                Member::Availability => {
                     self.retryable = value.get("retryable").and_then(Value::bool);
                     self.collect(value, depth.saturating_add(1));
                 }
-                b"signin_url" => self.add_code(b"signin_url"),
-                _ => {}
+                Member::SignIn => self.add_code(b"signin_url"),
             }
         }
     }
@@ -346,6 +407,14 @@ impl Facts {
     #[must_use]
     pub fn has_any_code(&self, words: &str) -> bool {
         self.codes().any(|code| is_listed(code, words))
+    }
+
+    pub(crate) fn has_any_of(&self, mut words: Words) -> bool {
+        words.any(|word| self.codes().any(|code| code == word))
+    }
+
+    pub(crate) fn says_any_of(&self, mut patterns: Words) -> bool {
+        patterns.any(|p| self.says(p))
     }
 
     /// Whether the text contains any of these patterns, separated by `|`.

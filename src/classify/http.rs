@@ -6,6 +6,7 @@
 
 use super::facts::is_listed;
 use super::rule::{Cond, Rule, on, rule};
+use super::table::{Table, table};
 use crate::class::ErrorClass::{
     AuthError, BadRequest, Cancelled, ConnectionError, ContentFiltered, NotFound, Overloaded, PermissionError,
     QuotaExhausted, RateLimited, RequestTooLarge, ServerError, Timeout, Unknown,
@@ -115,6 +116,9 @@ pub const RULES: &[Rule] = &[
     rule("server_error", on(&[5]), ServerError, Provider),
     rule("redirect", on(&[3]), Unknown, Provider).retry(false).advice("use the URL that the redirect names"),
 ];
+
+/// The same, packed.
+pub const TABLE: Table = table!(RULES);
 
 /// The HTTP status whose meaning a code has: an error inside an HTTP 200 is what it would be with that status.
 #[rustfmt::skip] // one rule a line

@@ -86,6 +86,43 @@ pub(crate) enum Found {
     Page,
 }
 
+/// A member of an answer or an event that says how it went.
+enum Part {
+    Error,
+    Errors,
+    Object,
+    Name,
+    Headers,
+    Choices,
+    Candidates,
+    PromptFeedback,
+    Finish,
+    Done,
+    Status,
+    Response,
+    Delta,
+}
+
+const PARTS: &[(&str, Part)] = &[
+    ("error", Part::Error),
+    ("errors", Part::Errors),
+    ("object", Part::Object),
+    ("type", Part::Name),
+    ("event_type", Part::Name),
+    ("event", Part::Name),
+    ("headers", Part::Headers),
+    ("choices", Part::Choices),
+    ("candidates", Part::Candidates),
+    ("promptFeedback", Part::PromptFeedback),
+    ("stop_reason", Part::Finish),
+    ("finish_reason", Part::Finish),
+    ("stopReason", Part::Finish),
+    ("done", Part::Done),
+    ("status", Part::Status),
+    ("response", Part::Response),
+    ("delta", Part::Delta),
+];
+
 /// What the values of an answer have shown so far.
 #[derive(Default)]
 struct Seen {
@@ -140,24 +177,25 @@ impl Seen {
         let (mut failed, mut in_delta) = (false, false);
         let mut choice_error = None;
         for (name, value) in event.members() {
-            match name {
-                b"error" => failed |= value.is_something(),
-                b"errors" => {
+            let Some((_, part)) = PARTS.iter().find(|(known, _)| known.as_bytes() == name) else { continue };
+            match part {
+                Part::Error => failed |= value.is_something(),
+                Part::Errors => {
                     failed |= value.is_something() && event.get("success").and_then(Value::bool) == Some(false);
                 }
-                b"object" => failed |= value.scalar() == Some("error"),
-                b"type" | b"event_type" | b"event" if value.kind() == Kind::String => {
+                Part::Object => failed |= value.scalar() == Some("error"),
+                Part::Name if value.kind() == Kind::String => {
                     failed |= self.event_name(value.scalar().unwrap_or_default(), event);
                 }
-                b"headers" if value.kind() == Kind::Object => failed |= self.frame(value),
-                b"choices" => {
+                Part::Headers if value.kind() == Kind::Object => failed |= self.frame(value),
+                Part::Choices => {
                     self.known = true;
                     self.chat = true;
                     for choice in value.items().take(16) {
                         choice_error = choice_error.or(self.choice(choice));
                     }
                 }
-                b"candidates" => {
+                Part::Candidates => {
                     self.known = true;
                     for candidate in value.items().take(16) {
                         self.content |= has_text(candidate.at(&["content", "parts"]));
@@ -166,25 +204,25 @@ impl Seen {
                         }
                     }
                 }
-                b"promptFeedback" => {
+                Part::PromptFeedback => {
                     if let Some(reason) = value.get("blockReason") {
                         self.ended = true;
                         self.known = true;
                         self.finish = self.finish.or_else(|| finish_of(reason)).or(FINISHES.get(1));
                     }
                 }
-                b"stop_reason" | b"finish_reason" | b"stopReason" => self.finish(value),
-                b"done" => {
+                Part::Finish => self.finish(value),
+                Part::Done => {
                     self.known |= value.bool().is_some();
                     self.ended |= value.bool() == Some(true);
                 }
-                b"status" => failed |= self.status(value, event),
-                b"response" => {
+                Part::Status => failed |= self.status(value, event),
+                Part::Response => {
                     if let Some(status) = value.get("status") {
                         failed |= self.status(status, value);
                     }
                 }
-                b"delta" => {
+                Part::Delta => {
                     for (name, value) in value.members() {
                         match name {
                             b"stop_reason" | b"finish_reason" => self.finish(value),
@@ -193,7 +231,7 @@ impl Seen {
                         }
                     }
                 }
-                _ => {}
+                Part::Name | Part::Headers => {}
             }
         }
         // Cohere's `message-end` keeps an error in its delta, with the finish reason that names it.

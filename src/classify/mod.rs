@@ -15,6 +15,7 @@ pub mod http;
 mod inband;
 pub mod providers;
 pub mod rule;
+pub mod table;
 pub mod transport;
 
 use crate::class::ErrorClass::{self, ConnectionError, Overloaded, QuotaExhausted, RateLimited, Timeout, Unknown};
@@ -29,8 +30,9 @@ pub use custom::CustomRule;
 use facts::{Facts, Shape};
 use inband::Found;
 pub use inband::{FINISHES, Finish};
-use rule::{Rule, Subject};
+use rule::Subject;
 use std::borrow::Cow;
+use table::Table;
 
 /// A transport error and its causes, outermost first: entries separated by `\u{1e}`, each `name \u{1f} code \u{1f}
 /// message`. At most 8 entries are looked at.
@@ -172,19 +174,19 @@ fn tables(
     provider: Option<&'static providers::Provider>,
     protocol: Protocol,
     facts: &Facts,
-) -> impl Iterator<Item = (&'static str, &'static [Rule])> {
+) -> impl Iterator<Item = (&'static str, Table)> {
     let base = provider.map_or_else(|| providers::of_protocol(protocol), |p| p.base);
     let base = providers::by_name(base);
     // Nobody's host: servers that people run themselves are told by what they say.
     let local: &[&str] = if provider.is_none() { providers::SELF_HOSTED } else { &[] };
     let page = matches!(facts.shape, Shape::Html | Shape::Text);
     let of = |p: &'static providers::Provider| (p.name, p.rules);
-    page.then_some(("edge", edge::RULES))
+    page.then_some(("edge", edge::TABLE))
         .into_iter()
         .chain(provider.map(of))
         .chain(base.map(of))
         .chain(local.iter().filter_map(|name| providers::by_name(name)).map(of))
-        .chain([("generic", http::RULES)])
+        .chain([("generic", http::TABLE)])
 }
 
 /// The verdict on an error whose facts are known.
@@ -201,8 +203,7 @@ fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> 
     let found = tables(provider, signal.protocol, facts).find_map(|(table, rules)| {
         // On nobody's host a server is known by its words, never by a status alone.
         let by_words = !known && providers::SELF_HOSTED.contains(&table);
-        let rule = rules.iter().find(|r| (!by_words || r.on.has_words()) && r.on.holds(&subject))?;
-        Some((table, rule))
+        Some((table, rules.find(&subject, by_words)?))
     });
     let Some((table, rule)) = found else {
         return Classification {

@@ -5,6 +5,7 @@
 //! matched in lower case, outside of quotations, so that a prompt echoed in a validation error proves nothing.
 
 use super::facts::{Facts, Shape};
+use super::table::Words;
 use crate::class::{ErrorClass, Scope};
 use crate::headers::Headers;
 
@@ -159,25 +160,14 @@ pub(crate) struct Subject<'a> {
     pub(crate) hint_ms: Option<u64>,
 }
 
-/// Whether `status` is one of `list`, where 4 and 5 stand for their hundreds.
-pub(crate) fn status_in(status: u16, list: &[u16]) -> bool {
-    let family = status.checked_div(100).unwrap_or_default();
-    list.iter().any(|s| *s == status || *s == family)
-}
-
 impl Match {
-    /// Whether it asks for a code or a text.
-    pub(crate) const fn has_words(&self) -> bool {
-        !self.code.is_empty() || !self.text.is_empty()
-    }
-
-    pub(crate) fn holds(&self, subject: &Subject<'_>) -> bool {
+    /// Whether everything but the status holds.
+    pub(crate) fn words_hold(code: Words, text: Words, unless: Words, when: Cond, subject: &Subject<'_>) -> bool {
         let facts = subject.facts;
-        (self.status.is_empty() || status_in(subject.status, self.status))
-            && (self.code.is_empty() || facts.has_any_code(self.code))
-            && self.when.holds(subject)
-            && (self.text.is_empty() || facts.says_any(self.text))
-            && (self.unless.is_empty() || !facts.says_any(self.unless))
+        (code.is_empty() || facts.has_any_of(code))
+            && when.holds(subject)
+            && (text.is_empty() || facts.says_any_of(text))
+            && (unless.is_empty() || !facts.says_any_of(unless))
     }
 }
 

@@ -7,6 +7,7 @@
 //! sindresorhus/is-network-error, gemini-cli `retry.ts`.
 
 use super::TransportError;
+use super::facts::is_listed;
 use crate::class::ErrorClass::{self, BadRequest, Cancelled, ConnectionError, StreamInterrupted, Timeout, Unknown};
 use crate::class::Scope::{self, Provider, Request};
 use crate::class::{Classification, Delivery};
@@ -100,33 +101,30 @@ pub(crate) const UNKNOWN: TransportRule = TransportRule {
     delivery: MaybeSent,
 };
 
-/// Whether `message` holds `code` as a word of its own, e.g. `read ECONNRESET`.
-fn names(message: &str, code: &str) -> bool {
-    code.len() > 4
-        && code.bytes().any(|b| b.is_ascii_uppercase())
-        && message.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == code)
+/// The words of a message that look like a code: capitals, digits and underscores, e.g. `read ECONNRESET`.
+fn codes_in(message: &str) -> impl Iterator<Item = &str> {
+    message.split([' ', ':', ',', '(', ')', '.']).filter(|word| {
+        word.len() > 4 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    })
 }
 
 /// The rule of a transport error.
 pub(crate) fn find(error: TransportError<'_>) -> &'static TransportRule {
-    // Fields of each cause: name, code, message, and the message in lower case.
-    let causes: Vec<(&str, &str, &str, String)> = error
-        .0
-        .split('\u{1e}')
-        .take(MAX_DEPTH)
-        .map(|entry| {
-            let mut fields = entry.splitn(3, '\u{1f}');
-            let (name, code) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-            let message = fields.next().unwrap_or_default();
-            let message = message.char_indices().nth(512).and_then(|(at, _)| message.get(..at)).unwrap_or(message);
-            (name, code, message, message.to_ascii_lowercase())
-        })
-        .collect();
+    let mut codes: Vec<&str> = Vec::new();
+    let mut messages = String::new();
+    for entry in error.0.split('\u{1e}').take(MAX_DEPTH) {
+        let mut fields = entry.splitn(3, '\u{1f}');
+        codes.extend(fields.by_ref().take(2).filter(|word| !word.is_empty()));
+        let message = fields.next().unwrap_or_default();
+        let message = message.char_indices().nth(512).and_then(|(at, _)| message.get(..at)).unwrap_or(message);
+        codes.extend(codes_in(message).take(8));
+        messages.push_str(message);
+        messages.push('\n');
+    }
+    messages.make_ascii_lowercase();
     let hits = |rule: &TransportRule| {
-        causes.iter().any(|(name, code, message, lower)| {
-            (!rule.codes.is_empty() && rule.codes.split('|').any(|c| c == *code || c == *name || names(message, c)))
-                || (!rule.texts.is_empty() && rule.texts.split('|').any(|t| lower.contains(t)))
-        })
+        codes.iter().any(|code| is_listed(code, rule.codes))
+            || (!rule.texts.is_empty() && rule.texts.split('|').any(|text| messages.contains(text)))
     };
     RULES.iter().find(|rule| hits(rule)).unwrap_or(&UNKNOWN)
 }

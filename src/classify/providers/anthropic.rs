@@ -12,6 +12,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Bucket, Key, Model, Request};
 use crate::classify::rule::{Cond, Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -43,10 +44,9 @@ pub(super) const PROVIDER: Provider = Provider {
     name: "anthropic",
     hosts: &["api.anthropic.com"],
     base: "openai",
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["request-id", "x-request-id"],
     windows: (crate::limits::Window::Minute, crate::limits::Window::Minute),
     #[cfg(not(target_arch = "wasm32"))]
     source: "docs.anthropic.com/en/api/errors",
-    ..Provider::DEFAULT
 };

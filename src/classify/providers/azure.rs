@@ -12,6 +12,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Bucket, Key, Model, Request};
 use crate::classify::rule::{Cond, Rule, on, rule};
+use crate::classify::table::table;
 use crate::limits::Window;
 
 #[rustfmt::skip] // one rule a line
@@ -43,7 +44,7 @@ pub(super) const PROVIDER: Provider = Provider {
         "*.models.ai.azure.com",
         "*.openai.azure.us",
     ],
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["apim-request-id", "x-request-id"],
     windows: (Window::Minute, Window::Minute),
     #[cfg(not(target_arch = "wasm32"))]

@@ -12,6 +12,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Bucket, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 const THROTTLES: &str =
     "throttlingexception|throttling|toomanyrequestsexception|requestlimitexceeded|throttledexception";
@@ -52,7 +53,7 @@ pub(super) const PROVIDER: Provider = Provider {
         "*.bedrock-runtime.vpce.amazonaws.com",
     ],
     base: "anthropic",
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["x-amzn-requestid", "x-amz-request-id"],
     #[cfg(not(target_arch = "wasm32"))]
     source: "docs.aws.amazon.com/bedrock/latest/userguide/troubleshooting-api-error-codes.html",

@@ -9,6 +9,7 @@ use super::Provider;
 use crate::class::ErrorClass::{NotFound, Overloaded, QuotaExhausted, RateLimited, RequestTooLarge};
 use crate::class::Scope::{self, Bucket, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 const QUOTAS: &str = "request_quota_exceeded|token_quota_exceeded|too_many_tokens_error|too_many_requests_error";
 
@@ -26,7 +27,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "cerebras",
     hosts: &["api.cerebras.ai"],
-    rules: RULES,
+    rules: table!(RULES),
     #[cfg(not(target_arch = "wasm32"))]
     source: "inference-docs.cerebras.ai/support/rate-limits",
     ..Provider::DEFAULT

@@ -11,6 +11,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Bucket, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -33,7 +34,7 @@ pub(super) const PROVIDER: Provider = Provider {
     name: "cohere",
     hosts: &["api.cohere.com", "api.cohere.ai"],
     base: "",
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["x-request-id", "x-debug-trace-id"],
     #[cfg(not(target_arch = "wasm32"))]
     source: "docs.cohere.com/reference/errors",

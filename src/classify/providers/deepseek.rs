@@ -8,6 +8,7 @@ use super::Provider;
 use crate::class::ErrorClass::{AuthError, Overloaded, QuotaExhausted, RateLimited};
 use crate::class::Scope::{self, Key};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -20,7 +21,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "deepseek",
     hosts: &["api.deepseek.com"],
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["x-ds-trace-id", "x-request-id"],
     #[cfg(not(target_arch = "wasm32"))]
     source: "api-docs.deepseek.com/quick_start/error_codes",

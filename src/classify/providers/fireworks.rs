@@ -10,6 +10,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -28,7 +29,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "fireworks",
     hosts: &["api.fireworks.ai"],
-    rules: RULES,
+    rules: table!(RULES),
     #[cfg(not(target_arch = "wasm32"))]
     source: "docs.fireworks.ai/guides/inference-error-codes",
     ..Provider::DEFAULT

@@ -12,6 +12,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Bucket, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -49,7 +50,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "gemini",
     hosts: &["generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"],
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["x-cloudaicompanion-trace-id"],
     #[cfg(not(target_arch = "wasm32"))]
     source: "gemini-cli packages/core/src/utils/googleQuotaErrors.ts",

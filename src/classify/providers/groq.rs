@@ -11,6 +11,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Bucket, Key, Model, Request};
 use crate::classify::rule::{Cond, Rule, on, rule};
+use crate::classify::table::table;
 use crate::limits::Window;
 
 #[rustfmt::skip] // one rule a line
@@ -32,7 +33,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "groq",
     hosts: &["api.groq.com"],
-    rules: RULES,
+    rules: table!(RULES),
     windows: (Window::Day, Window::Minute),
     #[cfg(not(target_arch = "wasm32"))]
     source: "console.groq.com/docs/errors",

@@ -10,6 +10,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -30,7 +31,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "huggingface",
     hosts: &["router.huggingface.co", "api-inference.huggingface.co", "*.endpoints.huggingface.cloud"],
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["x-request-id", "x-amz-cf-id"],
     #[cfg(not(target_arch = "wasm32"))]
     source: "huggingface.co/docs/hub/rate-limits; github.com/huggingface/text-generation-inference",

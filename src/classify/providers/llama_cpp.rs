@@ -8,6 +8,7 @@ use super::Provider;
 use crate::class::ErrorClass::{BadRequest, NotFound, Overloaded, PermissionError, RequestTooLarge};
 use crate::class::Scope::{self, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -23,7 +24,7 @@ const RULES: &[Rule] = &[
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "llama.cpp",
-    rules: RULES,
+    rules: table!(RULES),
     #[cfg(not(target_arch = "wasm32"))]
     source: "github.com/ggml-org/llama.cpp tools/server",
     ..Provider::DEFAULT

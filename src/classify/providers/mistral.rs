@@ -11,6 +11,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Bucket, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -30,7 +31,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "mistral",
     hosts: &["api.mistral.ai", "codestral.mistral.ai"],
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["x-request-id", "mistral-correlation-id", "x-kong-request-id"],
     #[cfg(not(target_arch = "wasm32"))]
     source: "github.com/mistralai/platform-docs-public",

@@ -4,7 +4,7 @@
 //! provider more doesn't slow the others. `cargo fmt` doesn't see files that are collected so: `rustfmt --edition 2024
 //! src/classify/providers/*.rs` does.
 
-use super::rule::Rule;
+use super::table::Table;
 use crate::headers::Headers;
 use crate::json::Value;
 use crate::limits::Window;
@@ -23,7 +23,7 @@ pub struct Provider {
     /// The provider whose rules hold here too, after its own; usually whose protocol it speaks. Empty: none.
     pub base: &'static str,
     /// Its own rules.
-    pub rules: &'static [Rule],
+    pub rules: Table,
     /// The response headers that hold its request id, best first.
     pub request_id: &'static [&'static str],
     /// Over what its unnamed limits count: requests, tokens.
@@ -39,7 +39,7 @@ impl Provider {
         name: "",
         hosts: &[],
         base: "openai",
-        rules: &[],
+        rules: Table::EMPTY,
         request_id: &["x-request-id"],
         windows: (Window::Unknown, Window::Unknown),
         #[cfg(not(target_arch = "wasm32"))]

@@ -12,6 +12,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Bucket, Key, Model, Request};
 use crate::classify::rule::{Cond, Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -44,7 +45,7 @@ pub(super) const PROVIDER: Provider = Provider {
     name: "openai",
     hosts: &["api.openai.com", "*.api.openai.com"],
     base: "",
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["x-request-id"],
     #[cfg(not(target_arch = "wasm32"))]
     source: "developers.openai.com/api/docs/guides/error-codes",

@@ -12,6 +12,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Key, Model, Request};
 use crate::classify::rule::{Cond, Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -57,7 +58,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "openrouter",
     hosts: &["openrouter.ai"],
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["x-generation-id", "x-request-id"],
     #[cfg(not(target_arch = "wasm32"))]
     source: "openrouter.ai/docs/api-reference/errors-and-debugging",

@@ -7,6 +7,7 @@ use super::Provider;
 use crate::class::ErrorClass::{AuthError, NotFound, QuotaExhausted, RateLimited};
 use crate::class::Scope::{Key, Model};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -20,7 +21,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "perplexity",
     hosts: &["api.perplexity.ai"],
-    rules: RULES,
+    rules: table!(RULES),
     #[cfg(not(target_arch = "wasm32"))]
     source: "docs.perplexity.ai/guides/rate-limits-usage-tiers",
     ..Provider::DEFAULT

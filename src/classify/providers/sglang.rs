@@ -7,6 +7,7 @@ use super::Provider;
 use crate::class::ErrorClass::{Overloaded, RequestTooLarge, ServerError};
 use crate::class::Scope::{self, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -18,7 +19,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "sglang",
     base: "vllm",
-    rules: RULES,
+    rules: table!(RULES),
     #[cfg(not(target_arch = "wasm32"))]
     source: "github.com/sgl-project/sglang srt/entrypoints",
     ..Provider::DEFAULT

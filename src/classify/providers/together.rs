@@ -7,6 +7,7 @@ use super::Provider;
 use crate::class::ErrorClass::{NotFound, Overloaded, QuotaExhausted, RateLimited, RequestTooLarge};
 use crate::class::Scope::{Bucket, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -25,7 +26,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "together",
     hosts: &["api.together.xyz", "api.together.ai"],
-    rules: RULES,
+    rules: table!(RULES),
     #[cfg(not(target_arch = "wasm32"))]
     source: "docs.together.ai/docs/error-codes",
     ..Provider::DEFAULT

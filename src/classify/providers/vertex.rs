@@ -8,6 +8,7 @@ use super::Provider;
 use crate::class::ErrorClass::{AuthError, NotFound, Overloaded, PermissionError};
 use crate::class::Scope::{Key, Model};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -22,7 +23,7 @@ pub(super) const PROVIDER: Provider = Provider {
     name: "vertex",
     hosts: &["aiplatform.googleapis.com", "*-aiplatform.googleapis.com", "aiplatform.*.rep.googleapis.com"],
     base: "gemini",
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["request-id"],
     #[cfg(not(target_arch = "wasm32"))]
     source: "cloud.google.com/vertex-ai/generative-ai/docs/model-reference/api-errors",

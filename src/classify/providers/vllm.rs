@@ -7,6 +7,7 @@ use super::Provider;
 use crate::class::ErrorClass::{AuthError, NotFound, Overloaded, RequestTooLarge, ServerError};
 use crate::class::Scope::{self, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -19,7 +20,7 @@ const RULES: &[Rule] = &[
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "vllm",
-    rules: RULES,
+    rules: table!(RULES),
     #[cfg(not(target_arch = "wasm32"))]
     source: "github.com/vllm-project/vllm entrypoints/openai",
     ..Provider::DEFAULT

@@ -10,6 +10,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -32,7 +33,7 @@ pub(super) const PROVIDER: Provider = Provider {
     name: "workers-ai",
     hosts: &["api.cloudflare.com"],
     base: "",
-    rules: RULES,
+    rules: table!(RULES),
     request_id: &["cf-ai-req-id", "cf-ray"],
     #[cfg(not(target_arch = "wasm32"))]
     source: "developers.cloudflare.com/workers-ai/platform/errors",

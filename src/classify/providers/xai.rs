@@ -9,6 +9,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Bucket, Key, Model, Request};
 use crate::classify::rule::{Rule, on, rule};
+use crate::classify::table::table;
 
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
@@ -24,7 +25,7 @@ const RULES: &[Rule] = &[
 pub(super) const PROVIDER: Provider = Provider {
     name: "xai",
     hosts: &["api.x.ai", "*.api.x.ai"],
-    rules: RULES,
+    rules: table!(RULES),
     #[cfg(not(target_arch = "wasm32"))]
     source: "docs.x.ai/docs/key-information/debugging",
     ..Provider::DEFAULT
