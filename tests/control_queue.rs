@@ -1,4 +1,12 @@
 //! Tenants, priorities, turns, leases and a clock that misbehaves.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests"
+)]
 
 mod common;
 

@@ -1,4 +1,12 @@
 //! What production taught others about breakers, cooling, keys and limits: one test a lesson, through the whole control plane.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests"
+)]
 
 mod common;
 

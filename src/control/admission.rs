@@ -28,18 +28,21 @@ impl Control {
     /// queue is kept. [`Self::leave`] gives it up.
     pub fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
         self.sweep(now);
-        if let Some(index) = self.waiters.find(ask.call) {
-            return self.ask_again(index, ask, now);
-        }
-        let latest = self.latest(ask, now);
-        if latest < now {
-            return refused(ErrorClass::Timeout, Reason::NotEnoughTimeBudget, None);
-        }
         let entered = self.enter_target(ask.provider, ask.model, ask.account, now);
         let Some(slot) = entered.map(Entered::slot) else {
             let (id, bucket, lease_until) = (PermitId(0), BucketId(0), ask.deadline);
             return Admission::Granted(Permit { id, bucket, key: None, probe: false, lease_until });
         };
+        if let Some(index) = self.waiters.find(ask.call) {
+            if self.waiters.get(index).is_some_and(|waiter| waiter.target == slot) {
+                return self.ask_again(index, ask, now);
+            }
+            self.drop_waiter(index, now); // it wants something else now
+        }
+        let latest = self.latest(ask, now);
+        if latest < now {
+            return refused(ErrorClass::Timeout, Reason::NotEnoughTimeBudget, None);
+        }
         if let Some(target) = self.target_of(slot) {
             target.on_ask(ask.priority, now);
         }
@@ -91,7 +94,7 @@ impl Control {
         if !alone {
             self.pump(slot, now); // it may be ahead of those who waited before it
         }
-        self.offered(ask.call, ask.deadline).unwrap_or(answer)
+        self.offered(ask.call, ask.deadline, now).unwrap_or(answer)
     }
 
     /// Gives up the place of a call that waits, and a permit that was kept for it.
@@ -112,18 +115,14 @@ impl Control {
     pub fn sweep(&mut self, now: Instant) {
         while let Some(lease) = self.leases.expire(now) {
             self.release_probe(&lease, now);
-            match lease.offered.and_then(|call| self.waiters.find(call)) {
-                Some(index) => {
-                    self.waiters.remove(index);
-                    self.give_back(&lease, None, now);
-                }
-                None => {
-                    let name = self.bucket_name(&lease);
-                    let kind = NoticeKind::PermitLost;
-                    self.notices.push(Notice { kind, at: now, subject: name, class: None, until: None, value: None });
-                    let estimate = lease.cost.input.saturating_add(lease.cost.output);
-                    self.give_back(&lease, Some(estimate), now);
-                }
+            if let Some(index) = lease.offered.and_then(|call| self.waiters.find(call)) {
+                self.waiters.remove(index);
+                self.give_back(&lease, None, now);
+            } else {
+                let (kind, subject) = (NoticeKind::PermitLost, self.bucket_name(&lease));
+                self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
+                let estimate = lease.cost.input.saturating_add(lease.cost.output);
+                self.give_back(&lease, Some(estimate), now);
             }
         }
         while let Some(index) = self.waiters.gone(now) {
@@ -150,7 +149,7 @@ impl Control {
         let Some(waiter) = self.waiters.get(index).copied() else {
             return refused(ErrorClass::Unknown, Reason::QueueTimeout, None);
         };
-        if let Some(permit) = self.offered(waiter.call, ask.deadline) {
+        if let Some(permit) = self.offered(waiter.call, ask.deadline, now) {
             return permit;
         }
         if let Gate::Shut { class, retry_after } = self.gate(waiter.target, now) {
@@ -159,7 +158,7 @@ impl Control {
         }
         self.pump_tenant(waiter.tenant, now);
         let blocked = self.pump(waiter.target, now);
-        if let Some(permit) = self.offered(waiter.call, ask.deadline) {
+        if let Some(permit) = self.offered(waiter.call, ask.deadline, now) {
             return permit;
         }
         let Some(waiter) = self.waiters.get(index).copied() else {
@@ -345,9 +344,16 @@ impl Control {
     }
 
     /// Hands over the permit that was kept for a call.
-    fn offered(&mut self, call: CallId, deadline: Instant) -> Option<Admission> {
+    fn offered(&mut self, call: CallId, deadline: Instant, now: Instant) -> Option<Admission> {
         let index = self.waiters.find(call)?;
         let Stage::Offered(id) = self.waiters.get(index)?.stage else { return None };
+        if !self.is_still_open(id, now) {
+            let (lease, _) = self.leases.settle(id)?;
+            self.release_probe(&lease, now);
+            self.enter_queue(index);
+            self.give_back(&lease, None, now);
+            return None;
+        }
         self.waiters.remove(index);
         let lease = self.leases.accept(id, deadline)?;
         if lease.probe {
@@ -356,6 +362,15 @@ impl Control {
         let bucket = self.target_of(lease.target)?.buckets.get(lease.bucket)?.id;
         let Lease { key, probe, .. } = lease;
         Some(Admission::Granted(Permit { id, bucket, key, probe, lease_until: deadline }))
+    }
+
+    /// Whether the bucket and the key of an offer are still what they were when it was made.
+    fn is_still_open(&mut self, id: PermitId, now: Instant) -> bool {
+        let Some(lease) = self.leases.get(id).copied() else { return false };
+        let key = lease.key.and_then(|key| self.keys.get(key.0 as usize));
+        let enabled = key.is_none_or(|key| key.disabled.is_none());
+        let bucket = self.target_of(lease.target).and_then(|target| target.buckets.get_mut(lease.bucket));
+        enabled && bucket.is_some_and(|bucket| bucket.cooling(now) == Millis::ZERO)
     }
 
     fn grant(&mut self, waiter: &Waiter, now: Instant) -> Result<Permit, Blocked> {

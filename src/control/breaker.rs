@@ -312,8 +312,8 @@ impl Breaker {
             self.slice_start = now;
             return;
         }
-        let width = (config.window.0 / SLICES as u64).max(1);
-        let passed = now.since(self.slice_start).0 / width;
+        let width = config.window.0.div_ceil(SLICES as u64).max(1);
+        let passed = now.since(self.slice_start).0.checked_div(width).unwrap_or(0);
         for _ in 0..passed.min(SLICES as u64) {
             self.current = self.current.saturating_add(1) % SLICES;
             if let Some(slice) = self.slices.get_mut(self.current) {

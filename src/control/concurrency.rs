@@ -77,7 +77,7 @@ impl Concurrency {
         }
         let limit = (milli / 1_000).max(1);
         if u64::from(self.in_flight) >= limit {
-            self.limit_milli = Some(milli.saturating_add((1_000 / limit).max(1)));
+            self.limit_milli = Some(milli.saturating_add(1_000_u64.checked_div(limit).unwrap_or(1).max(1)));
         }
     }
 

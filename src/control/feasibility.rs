@@ -18,16 +18,10 @@ const COLD_FIRST_TOKEN: Millis = Millis(2_000);
 const COLD_TOKENS_PER_SECOND: u64 = 50;
 
 /// Decaying percentiles of a quantity between 1 and 16 million.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Percentiles {
     counts: Vec<u16>,
     total: u32,
-}
-
-impl Default for Percentiles {
-    fn default() -> Self {
-        Self { counts: Vec::new(), total: 0 }
-    }
 }
 
 impl Percentiles {

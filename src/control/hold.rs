@@ -14,8 +14,9 @@ pub(crate) struct Hold {
 impl Hold {
     /// Closes for `length` from `now` on; what is closed for longer already stays so.
     pub(crate) fn extend(&mut self, length: Millis, now: Instant) {
-        let left = self.left(now);
-        *self = Self { from: now, until: now.plus(left.max(length)) };
+        if length > self.left(now) {
+            *self = Self { from: now, until: now.plus(length) };
+        }
     }
 
     /// How long it is still closed; zero if it is open.
@@ -57,5 +58,13 @@ mod tests {
         hold.extend(Millis(5_000), Instant(1_000_000));
         assert_eq!(hold.left(Instant(10)), Millis(5_000));
         assert_eq!(hold.left(Instant(5_010)), Millis::ZERO);
+    }
+
+    #[test]
+    fn a_shorter_renewal_does_not_shorten_what_a_clock_that_goes_back_starts_again() {
+        let mut hold = Hold::default();
+        hold.extend(Millis(5_000), Instant(1_000));
+        hold.extend(Millis(100), Instant(3_000));
+        assert_eq!(hold.left(Instant(2_500)), Millis(3_500));
     }
 }

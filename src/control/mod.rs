@@ -25,7 +25,7 @@ mod terms;
 mod vendor;
 
 use crate::class::ErrorClass;
-use crate::time::{Instant, Millis};
+use crate::time::Instant;
 pub use breaker::{Breaker, BreakerConfig, Change, Gate, Signal};
 pub use concurrency::ConcurrencyConfig;
 pub use config::{ConfigError, ControlConfig, PoolConfig, TenantLimits};
@@ -148,6 +148,7 @@ impl Control {
         now: Instant,
     ) -> Option<Feasibility> {
         let mut name = String::new();
+        let account = account.filter(|account| !account.is_empty() || !self.config.pools.is_empty());
         target_name(&mut name, provider, model, account);
         let slot = self.targets.names.find(&name)?;
         let target = self.targets.list.get(slot.index as usize)?;
@@ -187,6 +188,8 @@ impl Control {
 
     /// The target of an ask; `None` if the table is full of what must not be forgotten.
     fn enter_target(&mut self, provider: &str, model: &str, account: Option<&str>, now: Instant) -> Option<Entered> {
+        // Without pools there is nothing that a caller without an account could mean but the one bucket.
+        let account = account.filter(|account| !account.is_empty() || !self.config.pools.is_empty());
         let mut name = core::mem::take(&mut self.scratch);
         target_name(&mut name, provider, model, account);
         let list = &self.targets.list;

@@ -109,13 +109,6 @@ impl Names {
         self.entries.get(slot.index as usize).is_some_and(|entry| entry.generation == slot.generation)
     }
 
-    /// Marks a slot as used now.
-    pub(crate) fn touch(&mut self, index: usize, now: Instant) {
-        if let Some(entry) = self.entries.get_mut(index) {
-            entry.used = entry.used.max(now);
-        }
-    }
-
     pub(crate) fn name(&self, index: usize) -> &str {
         self.entries.get(index).map_or("", |entry| &entry.name)
     }

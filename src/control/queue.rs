@@ -131,11 +131,6 @@ impl Queue {
         self.lines.iter().map(BTreeMap::len).fold(0, usize::saturating_add)
     }
 
-    /// Those of a priority that wait.
-    pub(crate) fn waiting(&self, priority: Priority) -> usize {
-        self.lines.get(priority as usize).map_or(0, BTreeMap::len)
-    }
-
     pub(crate) fn clock(&self, priority: Priority) -> u64 {
         self.clocks.get(priority as usize).copied().unwrap_or(0)
     }

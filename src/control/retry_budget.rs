@@ -116,8 +116,8 @@ impl RetryBudget {
             self.slot_start = now;
             return;
         }
-        let width = (self.config.window.0 / SLOTS as u64).max(1);
-        let passed = now.since(self.slot_start).0 / width;
+        let width = self.config.window.0.div_ceil(SLOTS as u64).max(1);
+        let passed = now.since(self.slot_start).0.checked_div(width).unwrap_or(0);
         if passed == 0 {
             return;
         }

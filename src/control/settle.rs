@@ -54,6 +54,12 @@ impl Control {
     }
 
     fn learn(&mut self, lease: &Lease, outcome: &Outcome<'_>, now: Instant) {
+        if let (Some(class), Some(key)) = (outcome.class, lease.key) {
+            let names_key = !matches!(outcome.scope, Some(Scope::Request | Scope::Model));
+            if names_key && matches!(class, ErrorClass::AuthError | ErrorClass::PermissionError) {
+                self.disable_key(key, class, now);
+            }
+        }
         if !self.targets.names.holds(lease.target) {
             return; // forgotten since
         }
@@ -61,12 +67,6 @@ impl Control {
         let (provider, model) = signals(outcome, lease.probe, several);
         self.signal(lease, provider, model, now);
         self.learn_bucket(lease, outcome, now);
-        if let (Some(class), Some(key)) = (outcome.class, lease.key) {
-            let names_key = !matches!(outcome.scope, Some(Scope::Request | Scope::Model));
-            if names_key && matches!(class, ErrorClass::AuthError | ErrorClass::PermissionError) {
-                self.disable_key(key, class, now);
-            }
-        }
     }
 
     fn learn_bucket(&mut self, lease: &Lease, outcome: &Outcome<'_>, now: Instant) {
@@ -100,6 +100,7 @@ impl Control {
             _ => {}
         }
         let pushed_back = matches!(class, ErrorClass::RateLimited | ErrorClass::Overloaded);
+        let unwell = class.is_health_failure() && class != ErrorClass::Overloaded;
         let mut reduced = false;
         if let (true, Some(config)) = (pushed_back, &concurrency) {
             reduced = bucket.concurrency.on_rejected(lease.number, newest, config, now);
@@ -115,10 +116,8 @@ impl Control {
             }
             // Without a hint only a bucket that has others beside it cools: elsewhere backoff, breaker and the
             // concurrency limit pace the retries, and one stray failure must not stop everybody.
-            None if bucket.pool.is_some() && class != ErrorClass::Overloaded => {
-                if class == ErrorClass::RateLimited || class.is_health_failure() {
-                    cooled = bucket.fail(class, base, cap, now);
-                }
+            None if bucket.pool.is_some() && (class == ErrorClass::RateLimited || unwell) => {
+                cooled = bucket.fail(class, base, cap, now);
             }
             _ => {}
         }

@@ -275,7 +275,7 @@ impl Control {
     fn bucket_named(&mut self, provider: &str, model: &str, name: &str, now: Instant) -> Option<&mut Bucket> {
         let pooled = self.config.pools.iter().any(|pool| pool.serves(provider, model));
         let account = name.strip_prefix(provider)?.strip_suffix(model)?.trim_matches('/');
-        let account = if pooled { None } else { Some(account) };
+        let account = (!pooled).then_some(account);
         let slot = self.enter_target(provider, model, account, now).map(Entered::slot)?;
         let target = self.targets.list.get_mut(slot.index as usize)?;
         target.buckets.iter_mut().find(|bucket| &*bucket.name == name)

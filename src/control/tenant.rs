@@ -152,7 +152,8 @@ impl Tenant {
     /// The place of its next call in a queue whose virtual time is `clock`: start-time fair queueing by tokens.
     pub(crate) fn tag(&mut self, target: Slot, priority: Priority, cost: Cost, clock: u64) -> u64 {
         let weight = u64::from(self.limits.weight.max(1));
-        let work = cost.input.saturating_add(cost.output).max(100).saturating_mul(1_000) / weight;
+        let work = cost.input.saturating_add(cost.output).max(100).saturating_mul(1_000);
+        let work = work.checked_div(weight).unwrap_or(work);
         let Some(tag) = self.lane(target).tags.get_mut(priority as usize) else { return clock };
         let start = (*tag).max(clock);
         *tag = start.saturating_add(work);
@@ -182,10 +183,10 @@ pub(crate) struct Tenants {
 
 impl Tenants {
     pub(crate) fn new(default: TenantLimits, named: &[(String, TenantLimits)], cap: usize) -> Self {
-        let named = named.iter().map(|(name, limits)| (name.as_str().into(), *limits)).collect();
-        let mut names = Names::new(cap.saturating_add(1));
-        names.enter("", Instant(0), &|_| false);
-        Self { default, named, names, list: vec![Tenant::new(default, Instant(0))] }
+        let by_name = named.iter().map(|(name, limits)| (name.as_str().into(), *limits)).collect();
+        let mut table = Names::new(cap.saturating_add(1));
+        table.enter("", Instant(0), &|_| false);
+        Self { default, named: by_name, names: table, list: vec![Tenant::new(default, Instant(0))] }
     }
 
     /// The tenant of a name. A new one makes an idle one forgotten that was not seen for a minute, so that its rates
@@ -221,10 +222,6 @@ impl Tenants {
     /// The calls of a tenant that wait for its own limits.
     pub(crate) fn line(&mut self, slot: Slot, priority: Priority) -> Option<&mut BTreeMap<(u64, u64), u32>> {
         self.get(slot)?.waiting.get_mut(priority as usize)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
     }
 
     /// Tenants by name, for what is shown.
@@ -292,7 +289,7 @@ mod tests {
         for n in 0..100_000 {
             tenants.enter(&n.to_string(), Instant(n / 10));
         }
-        assert!(tenants.len() <= 101);
+        assert!(tenants.list.len() <= 101);
         assert_eq!(tenants.enter("honest", Instant(10_000)), honest);
         assert_eq!(tenants.enter("one more", Instant(10_000)).index, 0);
     }
