@@ -21,9 +21,13 @@ use crate::backoff::Backoff;
 use crate::body::JsonWalk;
 use crate::class::{Classification, Delivery, ErrorClass, Scope};
 use crate::classify::{self, CustomRule, Signal, TransportError, providers};
-use crate::control::{Admission, Ask, CallId, Control, Outcome, Permit, Priority, RetryCost};
+use crate::control::{
+    Admission, Ask, BucketId, CallId, Control, LimitKind, LimitWindow, Outcome, Permit, Priority, Reason, RetryCost,
+    VendorLimit,
+};
 use crate::headers::Headers;
 use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean};
+use crate::limits::{self, Axis, Window};
 use crate::policy::Policy;
 use crate::protocol::Protocol;
 use crate::time::{Instant, Millis};
@@ -66,6 +70,8 @@ pub struct CallSpec {
     pub joined: u32,
     /// Whether the driver has a hook that may overrule each classification.
     pub judged_by_user: bool,
+    /// Whose key it brings: a keyed hash, or empty. `None`: one of the configured pools serves it.
+    pub account: Option<String>,
 }
 
 /// What happened.
@@ -170,6 +176,8 @@ pub struct Ending {
 
 /// How much before its time a host's timer may fire and still count as having fired.
 const TIMER_SLACK: Millis = Millis(1);
+/// A bucket cools for exactly the hint; what a wait adds to it must not turn a hint that fits into one that does not.
+const COOLING_SLACK: Millis = Millis(2_000);
 /// Bytes of a failed answer that are read before it is judged; a longer one is judged by its beginning.
 const ERROR_BODY_CAP: u64 = 1_048_576;
 /// Bytes of a body that is read in parts which are kept for the classifier.
@@ -225,6 +233,12 @@ pub struct Call {
     failed_attempts: String,
     tail: Vec<u8>,
     pass: u64,
+    /// Buckets that failed this call, the last one first.
+    avoid: Vec<BucketId>,
+    /// Whether the driver still holds the answer of the attempt before, which can be given to the caller.
+    answer_kept: bool,
+    /// What that answer was.
+    last_verdict: Option<Classification>,
     now: Instant,
 }
 
@@ -251,6 +265,9 @@ impl Call {
             failed_attempts: String::new(),
             tail: Vec::new(),
             pass: 0,
+            avoid: Vec::new(),
+            answer_kept: false,
+            last_verdict: None,
             now,
         }
     }
@@ -409,7 +426,7 @@ impl Call {
             call: self.id,
             provider: &facts.provider,
             model: &facts.model,
-            account: Some(""),
+            account: self.spec.account.as_deref(),
             tenant: &facts.tenant,
             priority: if self.spec.batch { Priority::Batch } else { Priority::Interactive },
             input_tokens: facts.input_token_estimate.unwrap_or(0),
@@ -420,7 +437,7 @@ impl Call {
             } else {
                 self.spec.policy.min_attempt
             },
-            avoid: &[],
+            avoid: &self.avoid,
         };
         match world.control.admit(&ask, self.now) {
             Admission::Granted(permit) => {
@@ -446,12 +463,11 @@ impl Call {
         } else {
             Instant::NEVER
         };
-        let facts = &self.spec.facts;
-        let mut bucket = facts.provider.clone();
-        if !facts.model.is_empty() {
-            bucket.push('/');
-            bucket.push_str(&facts.model);
-        }
+        let bucket = self
+            .permit
+            .and_then(|permit| world.control.bucket(permit.bucket))
+            .map_or_else(|| self.spec.facts.provider.clone(), clean);
+        self.answer_kept = false;
         self.attempt = Some(AttemptRecord {
             attempt_id: ulid(self.now, world.rng),
             attempt_no: self.attempts,
@@ -474,6 +490,11 @@ impl Call {
             attempt.delivery = Delivery::Answered;
             attempt.provider_request_id =
                 providers::request_id(provider, headers, b"").map_or_else(String::new, |id| clean(&id));
+        }
+        if let Some(permit) = &self.permit {
+            let mut reported = [VendorLimit::EMPTY; limits::MAX_LIMITS];
+            let count = vendor_limits(provider, headers, self.now, &mut reported);
+            world.control.on_head(permit.id, reported.get(..count).unwrap_or(&[]), status < 400, self.now);
         }
         let failed = status >= 400;
         if status == 200 && self.is_streamed(headers.get("content-type").unwrap_or("")) {
@@ -645,6 +666,10 @@ impl Call {
             deadline: self.spec.deadline,
         };
         let mut decision = decide(&facts, &policy, backoff, spread);
+        if self.may_go_elsewhere(&verdict, world) && self.attempts < policy.max_attempts && self.spec.replayable {
+            // Another bucket (or, for a bad key, another key) has not said no: it is asked at once.
+            decision = Ok(Millis::ZERO);
+        }
         if decision.is_ok() {
             let cost = if delivery == Delivery::MaybeSent { RetryCost::Ambiguous } else { RetryCost::Plain };
             if !world.control.may_retry(&self.spec.facts.provider, cost, self.now) {
@@ -655,6 +680,8 @@ impl Call {
             Ok(wait) => {
                 self.backoff = self.backoff.plus(wait);
                 self.close_attempt(&verdict, None, Decision::Retry, Some(wait), world);
+                self.answer_kept = answered;
+                self.last_verdict = Some(verdict);
                 self.state = State::Backoff { until: self.now.plus(wait) };
                 Action::Sleep
             }
@@ -760,7 +787,7 @@ impl Call {
             retry_at: retry_after.map(|wait| self.now.plus(wait)),
         };
         self.finish(Status::Failed, Some(ending), world);
-        Action::Fail
+        if self.answer_kept { Action::Return } else { Action::Fail }
     }
 
     fn finish(&mut self, status: Status, ending: Option<Ending>, world: &mut World<'_>) {
@@ -794,10 +821,31 @@ impl Call {
         self.ending = ending;
     }
 
+    /// Whether a failure leaves another bucket of the pool, or another key, to try at once.
+    fn may_go_elsewhere(&self, verdict: &Classification, world: &World<'_>) -> bool {
+        let elsewhere = match verdict.class {
+            ErrorClass::AuthError | ErrorClass::PermissionError => verdict.scope == Scope::Key,
+            ErrorClass::RateLimited
+            | ErrorClass::QuotaExhausted
+            | ErrorClass::ServerError
+            | ErrorClass::ConnectionError
+            | ErrorClass::Timeout
+            | ErrorClass::StreamInterrupted => matches!(verdict.scope, Scope::Key | Scope::Bucket),
+            _ => false,
+        };
+        elsewhere
+            && self.spec.account.is_none()
+            && world.control.has_alternative(&self.spec.facts.provider, &self.spec.facts.model, self.now)
+    }
+
     /// Gives the permit back with what became of the attempt.
     fn settle(&mut self, verdict: Option<&Classification>, world: &mut World<'_>) {
         let Some(permit) = self.permit.take() else { return };
         let Some(attempt) = &self.attempt else { return };
+        if verdict.is_some() {
+            self.avoid.insert(0, permit.bucket);
+            self.avoid.truncate(4);
+        }
         let outcome = Outcome {
             class: verdict.map(|v| v.class),
             scope: verdict.map(|v| v.scope),
@@ -841,6 +889,36 @@ impl Reading {
         }
         says_json || (protocol != Protocol::Unknown && !self.walk.is_broken())
     }
+}
+
+/// The limits that a response's headers report, as the control plane takes them; returns how many there are.
+fn vendor_limits(
+    provider: &str,
+    headers: Headers<'_>,
+    now: Instant,
+    into: &mut [VendorLimit; limits::MAX_LIMITS],
+) -> usize {
+    let mut count = 0_usize;
+    for limit in limits::limits(provider, headers, now).iter() {
+        let kind = match limit.axis {
+            Axis::Requests => LimitKind::Requests,
+            Axis::Tokens => LimitKind::Tokens,
+            Axis::InputTokens => LimitKind::InputTokens,
+            Axis::OutputTokens => LimitKind::OutputTokens,
+            Axis::Plan => continue,
+        };
+        let window = match limit.window {
+            Window::Minute => LimitWindow::Minute,
+            Window::Day => LimitWindow::Day,
+            Window::Unknown => LimitWindow::Unknown,
+        };
+        if let Some(slot) = into.get_mut(count) {
+            let (total, remaining, reset_at) = (limit.limit, limit.remaining, limit.reset_at);
+            *slot = VendorLimit { kind, window, limit: total, remaining, reset_at };
+            count = count.saturating_add(1);
+        }
+    }
+    count
 }
 
 /// A verdict of our own, not read from an answer.
