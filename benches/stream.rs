@@ -21,8 +21,11 @@ const EVENTS: usize = 12_000;
 const WORDS: &[&str] =
     &[" the", " stream", "Hello", ",", " \\\"quoted\\\"", " größer", "\\n\\n", " of", " answer", "ing", " 42", "."];
 
+/// A name, its protocol and content type, and what writes its event of a number.
+type Stream = (&'static str, Protocol, &'static str, fn(usize) -> String);
+
 fn word(i: usize) -> &'static str {
-    WORDS[i * 7 % WORDS.len()]
+    WORDS.get(i * 7 % WORDS.len()).copied().unwrap_or_default()
 }
 
 fn openai(i: usize) -> String {
@@ -85,7 +88,7 @@ fn round(protocol: Protocol, content_type: &str, body: &[u8], size: usize) -> f6
 
 fn main() {
     let sse = "text/event-stream";
-    let streams: [(&str, Protocol, &str, fn(usize) -> String); 5] = [
+    let streams: [Stream; 5] = [
         ("openai.chat", Protocol::OpenAiChat, sse, openai),
         ("openai.responses", Protocol::OpenAiResponses, sse, responses),
         ("anthropic.messages", Protocol::AnthropicMessages, sse, anthropic),

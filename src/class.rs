@@ -88,7 +88,7 @@ pub struct Classification {
     pub scope: Scope,
     /// How long the provider says to wait, uncapped. `None`: it gave no usable hint.
     pub wait_hint: Option<Millis>,
-    /// A short machine-readable reason in snake case, e.g. `insufficient_quota`.
+    /// A short machine-readable reason, `snake_case`, e.g. `insufficient_quota`.
     pub reason: Cow<'static, str>,
     /// The rule that matched, e.g. `openai.insufficient_quota`, so that anyone can find it.
     pub rule: Cow<'static, str>,

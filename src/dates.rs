@@ -9,6 +9,7 @@ use crate::time::Instant;
 const MONTHS: &[u8; 36] = b"janfebmaraprmayjunjulaugsepoctnovdec";
 
 /// Days since the epoch of a date of the proleptic Gregorian calendar (Howard Hinnant's `days_from_civil`).
+#[inline(never)]
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let length = match month {
@@ -35,6 +36,7 @@ fn days(year: u64, month: u64, day: u64) -> Option<u64> {
 }
 
 /// Milliseconds since the epoch; a leap second counts as the last second before it.
+#[inline(never)]
 fn epoch_ms(date: (u64, u64, u64), time: (u64, u64, u64)) -> Option<u64> {
     let (hour, minute, second) = time;
     if hour > 23 || minute > 59 || second > 60 {
@@ -45,10 +47,12 @@ fn epoch_ms(date: (u64, u64, u64), time: (u64, u64, u64)) -> Option<u64> {
     minutes.checked_mul(60)?.checked_add(second.min(59))?.checked_mul(1000)
 }
 
+#[inline(never)]
 fn number(text: &str) -> Option<u64> {
     (!text.is_empty() && text.len() <= 4 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
+#[inline(never)]
 fn clock(text: &str) -> Option<(u64, u64, u64)> {
     let mut parts = text.split(':');
     let hour = number(parts.next()?)?;
@@ -65,6 +69,7 @@ fn month(name: &str) -> Option<u64> {
 
 /// An `HTTP-date`: `Mon, 30 Nov 2026 00:00:45 GMT`, and the two obsolete forms. GMT is meant whatever the zone says.
 #[must_use]
+#[inline(never)]
 pub fn http_date(text: &str) -> Option<Instant> {
     let mut words = text.trim().split([' ', '-', ',']).filter(|w| !w.is_empty());
     let first = words.next()?;
@@ -90,6 +95,7 @@ pub fn http_date(text: &str) -> Option<Instant> {
 /// RFC 3339 (`2026-11-30T00:00:21.5+02:00`), and its looser relatives in sentences: a space or ` at ` for the `T`, no
 /// seconds, `UTC` or nothing for `Z`. What follows the date is not looked at.
 #[must_use]
+#[inline(never)]
 pub fn rfc3339(text: &str) -> Option<Instant> {
     let text = text.trim_start();
     let date = text.get(..10)?;

@@ -14,6 +14,7 @@ impl<'a> Headers<'a> {
 
     /// The first value of `name` (any case), trimmed; `None` if the header is absent.
     #[must_use]
+    #[inline(never)]
     pub fn get(self, name: &str) -> Option<&'a str> {
         self.iter().find_map(|(n, v)| n.eq_ignore_ascii_case(name).then_some(v))
     }

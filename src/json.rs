@@ -58,6 +58,7 @@ fn find_quote_or_escape(bytes: &[u8]) -> Option<usize> {
 }
 
 /// What follows a string whose opening quote has been read; `None` if it never ends.
+#[inline(never)]
 fn skip_string(mut bytes: &[u8]) -> Option<&[u8]> {
     loop {
         let at = find_quote_or_escape(bytes)?;
@@ -70,6 +71,7 @@ fn skip_string(mut bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// What follows one value; `None` if it is cut.
+#[inline(never)]
 fn skip_value(bytes: &[u8]) -> Option<&[u8]> {
     match bytes {
         [b'"', rest @ ..] => skip_string(rest),
@@ -129,12 +131,14 @@ impl<'a> Value<'a> {
 
     /// What follows the value; `None` if the value is cut.
     #[must_use]
+    #[inline(never)]
     pub fn rest(self) -> Option<&'a [u8]> {
         skip_value(self.0)
     }
 
     /// The value's own bytes: up to its end, or up to the end of the input if it is cut.
     #[must_use]
+    #[inline(never)]
     pub fn bytes(self) -> &'a [u8] {
         let rest = self.rest().map_or(0, <[u8]>::len);
         self.0.get(..self.0.len().saturating_sub(rest)).unwrap_or(self.0)
@@ -142,6 +146,7 @@ impl<'a> Value<'a> {
 
     /// Whether something else than `null`, `false`, `""`, `{}` or `[]` is there.
     #[must_use]
+    #[inline(never)]
     pub fn is_something(self) -> bool {
         match self.0 {
             [b'{', rest @ ..] => !matches!(skip_space(rest), [b'}', ..]),
@@ -171,6 +176,7 @@ impl<'a> Value<'a> {
 
     /// The first member of that name.
     #[must_use]
+    #[inline(never)]
     pub fn get(self, name: &str) -> Option<Self> {
         self.members().find_map(|(key, value)| (key == name.as_bytes()).then_some(value))
     }
@@ -183,6 +189,7 @@ impl<'a> Value<'a> {
 
     /// The raw content of a string, escapes as written; `None` if it isn't one.
     #[must_use]
+    #[inline(never)]
     pub fn raw_str(self) -> Option<&'a [u8]> {
         let [b'"', content @ ..] = self.0 else { return None };
         let rest = skip_string(content).map_or(0, |rest| rest.len().saturating_add(1));
@@ -191,6 +198,7 @@ impl<'a> Value<'a> {
 
     /// The raw text of a number, `true`, `false` or `null`, or a string's content without escapes decoded.
     #[must_use]
+    #[inline(never)]
     pub fn scalar(self) -> Option<&'a str> {
         let raw = match self.kind() {
             Kind::String => self.raw_str()?,
@@ -202,6 +210,7 @@ impl<'a> Value<'a> {
 
     /// A whole number; a fraction is cut off. `None` if it is negative, too large or not a number.
     #[must_use]
+    #[inline(never)]
     pub fn u64(self) -> Option<u64> {
         if self.kind() != Kind::Number {
             return None;
@@ -278,6 +287,7 @@ pub struct Members<'a>(&'a [u8]);
 impl<'a> Iterator for Members<'a> {
     type Item = (&'a [u8], Value<'a>);
 
+    #[inline(never)]
     fn next(&mut self) -> Option<Self::Item> {
         let mut rest = skip_space(self.0);
         if let [b',', after @ ..] = rest {
@@ -305,6 +315,7 @@ pub struct Items<'a>(&'a [u8]);
 impl<'a> Iterator for Items<'a> {
     type Item = Value<'a>;
 
+    #[inline(never)]
     fn next(&mut self) -> Option<Self::Item> {
         let mut rest = skip_space(self.0);
         if let [b',', after @ ..] = rest {

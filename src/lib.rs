@@ -25,6 +25,7 @@ pub mod limits;
 pub mod policy;
 pub mod protocol;
 pub mod request;
+pub mod settings;
 pub mod stream;
 pub mod time;
 pub mod ulid;

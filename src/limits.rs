@@ -103,6 +103,7 @@ impl Limits {
 
 /// When a `reset` value means: RFC 3339, a duration with units, epoch milliseconds or seconds (by size), else seconds
 /// from now. A bare `0` or a negative number is a sentinel for "no data" (Azure).
+#[inline(never)]
 pub(crate) fn reset(value: &str, now: Instant) -> Option<Instant> {
     let value = value.trim();
     if value == "0" {
@@ -118,6 +119,7 @@ pub(crate) fn reset(value: &str, now: Instant) -> Option<Instant> {
     duration(value).map(|wait| now.plus(wait)).or_else(|| rfc3339(value))
 }
 
+#[inline(never)]
 fn strip_prefix<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let (head, tail) = name.split_at_checked(prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then_some(tail)
@@ -139,42 +141,46 @@ enum Field {
     Status,
 }
 
+/// What a word of a header's name says.
+#[derive(Clone, Copy)]
+enum Word {
+    Field(Field),
+    Axis(Axis),
+    Window(Window),
+}
+
+const WORDS: &[(&str, Word)] = &[
+    ("limit", Word::Field(Field::Limit)),
+    ("remaining", Word::Field(Field::Remaining)),
+    ("reset", Word::Field(Field::Reset)),
+    ("status", Word::Field(Field::Status)),
+    ("requests", Word::Axis(Axis::Requests)),
+    ("request", Word::Axis(Axis::Requests)),
+    ("req", Word::Axis(Axis::Requests)),
+    ("tokens", Word::Axis(Axis::Tokens)),
+    ("token", Word::Axis(Axis::Tokens)),
+    ("input", Word::Axis(Axis::InputTokens)),
+    ("prompt", Word::Axis(Axis::InputTokens)),
+    ("output", Word::Axis(Axis::OutputTokens)),
+    ("generated", Word::Axis(Axis::OutputTokens)),
+    ("unified", Word::Axis(Axis::Plan)),
+    ("minute", Word::Window(Window::Minute)),
+    ("day", Word::Window(Window::Day)),
+];
+
+/// A word that isn't listed names another kind of limit: not one of ours to guess.
 fn read_name(name: &str, windows: (Window, Window)) -> Option<Name> {
-    let (mut field, mut window) = (None, None);
-    let (mut tokens, mut input, mut output, mut plan) = (false, false, false, false);
+    let (mut field, mut window, mut axis) = (None, None, None);
     for part in name.split('-') {
-        let is = |word: &str| part.eq_ignore_ascii_case(word);
-        if is("limit") {
-            field = Some(Field::Limit);
-        } else if is("remaining") {
-            field = Some(Field::Remaining);
-        } else if is("reset") {
-            field = Some(Field::Reset);
-        } else if is("status") {
-            field = Some(Field::Status);
-        } else if is("tokens") || is("token") {
-            tokens = true;
-        } else if is("input") || is("prompt") {
-            input = true;
-        } else if is("output") || is("generated") {
-            output = true;
-        } else if is("unified") {
-            plan = true;
-        } else if is("minute") {
-            window = Some(Window::Minute);
-        } else if is("day") {
-            window = Some(Window::Day);
-        } else if !(is("requests") || is("request") || is("req")) {
-            return None; // another kind of limit: not one of ours to guess
+        match WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(part))?.1 {
+            Word::Field(found) => field = Some(found),
+            Word::Window(found) => window = Some(found),
+            // `input-tokens`: the direction says more than what is counted.
+            Word::Axis(Axis::Tokens) if axis.is_some() => {}
+            Word::Axis(found) => axis = Some(found),
         }
     }
-    let axis = match (plan, input, output, tokens) {
-        (true, ..) => Axis::Plan,
-        (_, true, ..) => Axis::InputTokens,
-        (_, _, true, _) => Axis::OutputTokens,
-        (_, _, _, true) => Axis::Tokens,
-        _ => Axis::Requests,
-    };
+    let axis = axis.unwrap_or(Axis::Requests);
     let usual = match axis {
         Axis::Requests => windows.0,
         Axis::Plan => Window::Unknown,
@@ -184,6 +190,7 @@ fn read_name(name: &str, windows: (Window, Window)) -> Option<Name> {
 }
 
 /// `x-ratelimit-…`, `ratelimit-…`, `anthropic-ratelimit-…`.
+#[inline(never)]
 fn read_split(limits: &mut Limits, name: &str, value: &str, windows: (Window, Window), now: Instant) {
     let Some(name) = read_name(name, windows) else { return };
     let Some(entry) = limits.entry(name.axis, name.window) else { return };
@@ -197,6 +204,7 @@ fn read_split(limits: &mut Limits, name: &str, value: &str, windows: (Window, Wi
 }
 
 /// `ratelimit: "api";r=0;t=149, …` (draft 9), or `limit=100, remaining=0, reset=30` (draft 7).
+#[inline(never)]
 fn read_combined(limits: &mut Limits, value: &str, now: Instant) {
     let blank = Limit { axis: Axis::Requests, window: Window::Unknown, limit: None, remaining: None, reset_at: None };
     let mut pairs = blank;
@@ -248,6 +256,7 @@ pub fn limits(provider: &str, headers: Headers<'_>, now: Instant) -> Limits {
 }
 
 /// `ratelimit-policy: "burst";q=10;w=5, …`: quota and window of the items of `ratelimit`, in their order.
+#[inline(never)]
 fn read_policy(limits: &mut Limits, policy: &str) {
     for (item, limit) in policy.split(',').zip(limits.entries.iter_mut().flatten()) {
         for (key, value) in item.split(';').filter_map(|p| p.split_once('=')) {

@@ -88,7 +88,7 @@ impl Usage {
                     beside_input = beside_input.saturating_add(value.u64().unwrap_or(0));
                 }
                 b"prompt_cache_hit_tokens" | b"cachedContentTokenCount" | b"cached_tokens" => {
-                    usage.cached = value.u64()
+                    usage.cached = value.u64();
                 }
                 b"prompt_tokens_details" | b"input_tokens_details" => {
                     usage.cached = value.get("cached_tokens").and_then(Value::u64).or(usage.cached);

@@ -60,6 +60,9 @@ const LEADS: &[&str] = &[
 const DATE_LEADS: &[&str] =
     &["regain access on ", "try again at ", "resets at ", "reset at ", "resets on ", "retry after "];
 
+/// Headers that say how long to wait, best first; all but the last in milliseconds.
+const HEADERS: [&str; 4] = ["retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after", "retry-after"];
+
 /// A sum of durations that keeps what is below a millisecond until the end.
 #[derive(Clone, Copy, Default)]
 struct Sum {
@@ -90,6 +93,7 @@ struct Decimal {
 }
 
 /// A number at the start of `text` and what follows it. No sign, no exponent.
+#[inline(never)]
 fn decimal(text: &str) -> Option<(Decimal, &str)> {
     let digits = |t: &str| t.find(|c: char| !c.is_ascii_digit()).unwrap_or(t.len());
     let (whole_text, rest) = text.split_at_checked(digits(text))?;
@@ -113,6 +117,7 @@ fn decimal(text: &str) -> Option<(Decimal, &str)> {
     Some((number, rest))
 }
 
+#[inline(never)]
 fn unit(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
     let (name, rest) = text.split_at_checked(end)?;
@@ -122,6 +127,7 @@ fn unit(text: &str) -> Option<(u64, &str)> {
 }
 
 /// A duration of one or more parts at the start of `text` (`7m12s`, `56.18s`, `1 hour 5 minutes`), and what follows.
+#[inline(never)]
 fn compound(text: &str) -> Option<(Millis, &str)> {
     let mut sum = Sum::default();
     let mut rest = text;
@@ -143,6 +149,7 @@ fn compound(text: &str) -> Option<(Millis, &str)> {
 
 /// A whole text that is a duration with units: Go's `6m0s`, protobuf's `34.4s`, `539.477544ms`.
 #[must_use]
+#[inline(never)]
 pub fn duration(text: &str) -> Option<Millis> {
     let text = text.trim();
     if text.len() > MAX_VALUE {
@@ -153,6 +160,7 @@ pub fn duration(text: &str) -> Option<Millis> {
 
 /// A whole text that is a number of `unit_ms` milliseconds each, with or without a fraction.
 #[must_use]
+#[inline(never)]
 pub fn number_of(text: &str, unit_ms: u64) -> Option<Millis> {
     let text = text.trim();
     if text.len() > MAX_VALUE {
@@ -166,6 +174,7 @@ pub fn number_of(text: &str, unit_ms: u64) -> Option<Millis> {
 
 /// The value of a `retry-after` header: seconds with or without a fraction, a duration with units, an HTTP date, or
 /// several of them joined by a comma, of which a number wins over a date, and the longer of two.
+#[inline(never)]
 fn retry_after(value: &str, now: Instant) -> Option<Millis> {
     let value = value.trim();
     if value.len() > MAX_VALUE {
@@ -179,17 +188,12 @@ fn retry_after(value: &str, now: Instant) -> Option<Millis> {
 /// The hint of the `retry-after` headers: `retry-after-ms` over `x-ms-retry-after-ms` and `x-amz-retry-after` (all in
 /// milliseconds) over `retry-after`. A malformed one gives way to the next.
 #[must_use]
+#[inline(never)]
 pub fn header_hint(headers: Headers<'_>, now: Instant) -> Option<Millis> {
     let mut found: [Option<&str>; 4] = [None; 4];
     for (name, value) in headers.iter() {
-        let at = match name.len() {
-            11 if name.eq_ignore_ascii_case("retry-after") => 3,
-            14 if name.eq_ignore_ascii_case("retry-after-ms") => 0,
-            17 if name.eq_ignore_ascii_case("x-amz-retry-after") => 2,
-            19 if name.eq_ignore_ascii_case("x-ms-retry-after-ms") => 1,
-            _ => continue,
-        };
-        if let Some(slot) = found.get_mut(at)
+        let at = HEADERS.iter().position(|known| known.eq_ignore_ascii_case(name));
+        if let Some(slot) = at.and_then(|at| found.get_mut(at))
             && slot.is_none()
         {
             *slot = Some(value);

@@ -1,5 +1,5 @@
 //! What becomes of a stream: one line a behaviour, from what upstreams really send.
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::arithmetic_side_effects, clippy::panic, reason = "tests")]
 
 use evenkeel::protocol::Protocol::{self, *};
 use evenkeel::stream::{CommitOn, Failure, FailureKind, StreamFacts, StreamGuard, StreamTimes, Verdict};
@@ -12,6 +12,8 @@ fn content_type(protocol: Protocol) -> &'static str {
         _ => "text/event-stream; charset=utf-8",
     }
 }
+
+use Verdict::{Commit, Ended, Hold, Pass};
 
 struct Outcome {
     committed: bool,
@@ -288,8 +290,8 @@ fn a_refused_answer_can_be_delivered_as_it_came() {
     );
     assert!(matches!(guard.on_chunk(filtered.as_bytes(), Instant(1)), Verdict::Failed(_)));
     guard.deliver_anyway();
-    assert_eq!(guard.on_chunk(DONE.as_bytes(), Instant(2)), Verdict::Pass);
-    assert_eq!(guard.on_end(Instant(3)), Verdict::Ended);
+    assert_eq!(guard.on_chunk(DONE.as_bytes(), Instant(2)), Pass);
+    assert_eq!(guard.on_end(Instant(3)), Ended);
 }
 
 #[test]
@@ -428,7 +430,7 @@ fn the_commit_point_is_where_it_was_asked_for() {
         found.push(guard.on_end(Instant(2)));
         found
     };
-    use Verdict::{Commit, Ended, Hold, Pass};
+
     assert_eq!(verdicts(CommitOn::Head), [Pass, Pass, Pass, Pass, Pass, Pass, Ended]);
     assert_eq!(verdicts(CommitOn::FirstEvent), [Hold, Commit, Pass, Pass, Pass, Pass, Ended]);
     assert_eq!(verdicts(CommitOn::FirstContent), [Hold, Hold, Commit, Pass, Pass, Pass, Ended]);
@@ -448,8 +450,8 @@ fn more_than_may_be_held_is_let_go_and_noted() {
     for commit_on in [CommitOn::FirstContent, CommitOn::End] {
         let mut guard =
             StreamGuard::new(OpenAiChat, "text/event-stream", commit_on, 100, StreamTimes::default(), Instant(0));
-        assert_eq!(guard.on_chunk(&[b':'; 100], Instant(1)), Verdict::Hold);
-        assert_eq!(guard.on_chunk(b":", Instant(1)), Verdict::Commit);
+        assert_eq!(guard.on_chunk(&[b':'; 100], Instant(1)), Hold);
+        assert_eq!(guard.on_chunk(b":", Instant(1)), Commit);
         assert!(guard.facts().commit_forced);
     }
 }

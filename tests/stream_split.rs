@@ -1,7 +1,15 @@
 //! The same bytes mean the same, however they are cut into chunks; and whatever comes, nothing breaks or grows.
 #![allow(missing_docs, reason = "tests")]
-#![allow(clippy::arithmetic_side_effects, reason = "tests")]
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests"
+)]
 
+use evenkeel::class::ErrorClass;
 use evenkeel::protocol::Protocol::{self, *};
 use evenkeel::stream::{CommitOn, Failure, FailureKind, GapKind, StreamFacts, StreamGuard, StreamTimes, Verdict};
 use evenkeel::time::{Instant, Millis};
@@ -174,13 +182,15 @@ fn a_frame_that_claims_four_gigabytes_is_invalid_at_once() {
 }
 
 #[test]
-fn a_large_frame_is_read_without_being_kept() {
+fn a_frame_with_a_wrong_checksum_is_invalid_at_any_split() {
     let converse = include_bytes!("data/streams/bedrock-converse.bin");
     let mut broken = converse.to_vec();
     let last = broken.len() - 1;
     broken[last] ^= 1;
-    let summary = watch(guard(BedrockConverseStream, AWS, CommitOn::Head), broken.chunks(5));
-    assert_eq!(summary.failure.map(|f| f.0), Some(FailureKind::InvalidFrame));
+    for size in 1..200 {
+        let summary = watch(guard(BedrockConverseStream, AWS, CommitOn::Head), broken.chunks(size));
+        assert_eq!(summary.failure.map(|f| f.0), Some(FailureKind::InvalidFrame), "chunks of {size}");
+    }
 }
 
 #[test]
@@ -281,7 +291,7 @@ fn a_synthesised_error_event_fails_the_stream_that_it_ends() {
                 continue;
             }
             let mut event = Vec::new();
-            g.error_event("stream_interrupted", "cut \"here\"\n", &mut event);
+            g.error_event(ErrorClass::StreamInterrupted, "cut \"here\"\n", &mut event);
             let verdict = g.on_chunk(&event, Instant(2));
             assert!(
                 matches!(verdict, Verdict::Failed(f) if f.kind == FailureKind::ErrorEvent && f.in_band),
@@ -300,7 +310,7 @@ fn half_an_event_is_closed_before_the_error_event() {
         g.on_chunk(&whole[..length], Instant(1));
         let Verdict::Failed(_) = g.on_end(Instant(2)) else { continue };
         let mut text = whole[..length].to_vec();
-        g.error_event("stream_interrupted", "cut", &mut text);
+        g.error_event(ErrorClass::StreamInterrupted, "cut", &mut text);
         let summary = watch(guard(AnthropicMessages, SSE, CommitOn::Head), std::iter::once(text.as_slice()));
         let (kind, event, _) = summary.failure.expect("it has failed");
         assert_eq!(kind, FailureKind::ErrorEvent, "cut at {length}");
@@ -314,7 +324,7 @@ fn an_open_array_is_closed_around_the_error() {
     let mut g = guard(GeminiGenerate, "application/json", CommitOn::Head);
     let mut text = b"[{\"candidates\":[]}\n".to_vec();
     g.on_chunk(&text, Instant(1));
-    g.error_event("overloaded", "m", &mut text);
+    g.error_event(ErrorClass::Overloaded, "m", &mut text);
     let array: serde_json::Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(array[1]["error"]["code"], 503);
 }
@@ -325,10 +335,10 @@ fn every_error_event_is_json_with_class_or_message() {
         let protocol = Protocol::from_name(name).unwrap();
         let mut out = Vec::new();
         let framing = evenkeel::stream::Framing::Ndjson;
-        for class in evenkeel::class::ErrorClass::all() {
+        for class in ErrorClass::all() {
             out.clear();
             let between = evenkeel::stream::Cut::Between;
-            evenkeel::stream::error_event(protocol, framing, between, class.name(), "a \"b\" \\ \u{1}\n ü", &mut out);
+            evenkeel::stream::error_event(protocol, framing, between, class, "a \"b\" \\ \u{1}\n ü", &mut out);
             let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
             assert!(json.to_string().contains("ü"), "{name}");
         }

@@ -216,9 +216,8 @@ export function checkContext(context: CallContext): CallContext {
 /** What the core is made with. */
 export interface CoreConfig {
   readonly limits: Float64Array;
-  /** Negative: no budget. */
-  readonly budgetRatio: number;
-  readonly budgetPerSecond: number;
+  /** The control plane's settings, packed as `src/settings.rs` reads them. */
+  readonly control: string;
   readonly hashKey: string;
   readonly providers: readonly ProviderConfig[];
 }
@@ -290,6 +289,20 @@ function provider(name: string, options: ProviderOptions): ProviderConfig {
   };
 }
 
+const FIELD = "\u001f";
+const RECORD = "\u001e";
+
+/** Thousandths, for the core counts in whole numbers. */
+function milli(value: number | undefined): string {
+  return value === undefined ? "" : String(Math.round(value * 1_000));
+}
+
+function control(options: KeelOptions): string {
+  const budget = options.retry?.budget;
+  const records = [budget === false ? ["budget", "off"] : ["budget", milli(budget?.ratio), milli(budget?.minPerSecond)]];
+  return records.map((fields) => fields.join(FIELD)).join(RECORD);
+}
+
 /** Checks options and flattens them; throws {@link KeelConfigError} with path, what it got and what it should be. */
 export function readOptions(options: KeelOptions): CoreConfig {
   OPTIONS(options, "");
@@ -297,11 +310,9 @@ export function readOptions(options: KeelOptions): CoreConfig {
   checkBackoff(retry, "retry");
   const entries = Object.entries(options.providers ?? {});
   for (const [name, own] of entries) checkBackoff(own.retry, `providers.${name}.retry`);
-  const budget = retry.budget ?? {};
   return {
     limits: limits(retry, options.timeouts ?? {}, options.stream ?? {}, options.body?.maxBufferedBytes, options.preset),
-    budgetRatio: budget === false ? -1 : (budget.ratio ?? 0.2),
-    budgetPerSecond: budget === false ? 0 : (budget.minPerSecond ?? 1),
+    control: control(options),
     hashKey: options.hashKey ?? "",
     providers: entries.map(([name, own]) => provider(name, own)),
   };

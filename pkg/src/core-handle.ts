@@ -49,8 +49,8 @@ export class CoreHandle {
     if (this.#core !== undefined && this.#generation === coreGeneration()) return this.#core;
     requireCore();
     const [low, high] = this.#seeds();
-    const { hashKey, limits, budgetRatio, budgetPerSecond, providers } = this.#config;
-    const core = new Core(low, high, hashKey, limits, budgetRatio, budgetPerSecond);
+    const { hashKey, limits, control, providers } = this.#config;
+    const core = new Core(low, high, hashKey, limits, control);
     for (const { name, match, protocol, rules, limits: own } of providers) {
       const wrong = core.addProvider(name, match, protocol, rules, own);
       if (wrong !== "") throw new KeelConfigError(`providers.${name}.rules`, rules, wrong);

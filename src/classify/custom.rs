@@ -154,7 +154,7 @@ impl CustomRule {
                 b"name" => rule.name = string(&path, value)?,
                 b"status" => rule.status = list(&path, value, status)?,
                 b"code" | b"type" => {
-                    rule.code.extend(list(&path, value, string)?.iter().map(|c| c.to_ascii_lowercase()))
+                    rule.code.extend(list(&path, value, string)?.iter().map(|c| c.to_ascii_lowercase()));
                 }
                 b"text" => rule.text = list(&path, value, string)?.iter().map(|t| t.to_ascii_lowercase()).collect(),
                 b"class" => {
@@ -168,7 +168,7 @@ impl CustomRule {
                     })?);
                 }
                 b"retryable" => {
-                    retryable = Some(value.bool().ok_or_else(|| wrong(path, Some(value), "true or false"))?)
+                    retryable = Some(value.bool().ok_or_else(|| wrong(path, Some(value), "true or false"))?);
                 }
                 b"waitMs" => {
                     let wait = value.u64().filter(|ms| *ms <= MAX_WAIT);

@@ -47,7 +47,7 @@ pub const fn advice(class: ErrorClass) -> &'static str {
     }
 }
 
-fn words(out: &mut String, label: &str, items: &[&str]) {
+fn words(out: &mut String, label: &str, items: &str) {
     if items.is_empty() {
         return;
     }
@@ -55,7 +55,7 @@ fn words(out: &mut String, label: &str, items: &[&str]) {
         out.push_str("; ");
     }
     out.push_str(label);
-    for (at, item) in items.iter().enumerate() {
+    for (at, item) in items.split('|').enumerate() {
         if at > 0 {
             out.push_str(" or");
         }
@@ -80,7 +80,8 @@ fn matches(rule: &Rule) -> String {
         Cond::NeverFits => Some("requested is more than the limit".to_owned()),
         Cond::WaitHours(hours) => Some(format!("a wait of {hours} hours or more")),
         Cond::Hinted => Some("a wait hint".to_owned()),
-        Cond::Header(name, value) => Some(format!("header `{name}: {value}`")),
+        Cond::BotCheck => Some("header `cf-mitigated: challenge`".to_owned()),
+        Cond::PlanRejected => Some("header `anthropic-ratelimit-unified-status: rejected`".to_owned()),
     };
     if let Some(cond) = cond {
         if !out.is_empty() {
@@ -184,6 +185,7 @@ pub fn all() -> Vec<RuleDoc> {
         advice: advice(*class),
     }));
     out.extend(transport::RULES.iter().map(of_transport));
+    out.push(RuleDoc { matches: "any other error".to_owned(), ..of_transport(&transport::UNKNOWN) });
     out
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One walk collects the words that name the error (`code`, `type`, `status`, `reason`, …), its text, a status of its
 //! own and a structured wait hint, from every envelope that providers use: `{"error":{…}}`, `[{"error":…}]`,
-//! `{"error":"text"}`, flat OpenAI and Mistral bodies, Anthropic's, Google's `details`, FastAPI's `detail`, Apigee's
+//! `{"error":"text"}`, flat OpenAI and Mistral bodies, Anthropic's, Google's `details`, `FastAPI`'s `detail`, Apigee's
 //! `fault`, Cloudflare's `errors`, OpenRouter's `metadata` and `availability`, AWS' `__type`, a decoded event stream
 //! frame, JSON inside a string (to a depth), HTML and bare text. Only known members are followed, so an echoed input
 //! is never read. Codes and text are kept in lower case and are bounded.
@@ -62,6 +62,11 @@ pub struct Facts {
     /// Which pairs of bytes occur in `text`: a text that lacks a pair of the pattern's can't contain it.
     pairs: [u64; 16],
     visits: u16,
+}
+
+/// Whether `word` is one of a list whose items are separated by `|`.
+pub(crate) fn is_listed(word: &str, list: &str) -> bool {
+    list.len() >= word.len() && list.split('|').any(|item| item == word)
 }
 
 /// The bit of a pair of bytes in [`Facts::pairs`].
@@ -277,7 +282,7 @@ impl Facts {
             match name {
                 b"code" | b"type" | b"status" | b"reason" | b"error_type" | b"error_code" | b"errorcode"
                 | b"__type" | b"limit_source" | b"http_status" | b"raw_status_code" | b"status_code" => {
-                    self.add_scalar_code(value)
+                    self.add_scalar_code(value);
                 }
                 b"message"
                 | b"msg"
@@ -328,7 +333,7 @@ impl Facts {
             self.add_code(b"moderation");
         }
         if has("patterns") {
-            self.add_code(b"guardrail");
+            self.add_code(b"guardrail_patterns");
         }
     }
 
@@ -337,10 +342,16 @@ impl Facts {
         self.codes.split('\n').filter(|c| !c.is_empty())
     }
 
-    /// Whether any of these words names the error.
+    /// Whether any of these words, separated by `|`, names the error.
     #[must_use]
-    pub fn has_any_code(&self, words: &[&str]) -> bool {
-        self.codes().any(|c| words.contains(&c))
+    pub fn has_any_code(&self, words: &str) -> bool {
+        self.codes().any(|code| is_listed(code, words))
+    }
+
+    /// Whether the text contains any of these patterns, separated by `|`.
+    #[must_use]
+    pub fn says_any(&self, patterns: &str) -> bool {
+        patterns.split('|').any(|p| self.says(p))
     }
 
     /// Whether the text contains a pattern (see [`super::rule::Match::text`]) outside of a quotation.
@@ -424,14 +435,14 @@ impl Facts {
     /// Whether a quota of a whole day (or month) is meant.
     #[must_use]
     pub fn is_daily(&self) -> bool {
-        ["perday", "per day", "daily", "/day", "per month", "monthly"].iter().any(|t| self.says(t))
+        self.says_any("perday|per day|daily|/day|per month|monthly")
     }
 
     /// Whether the hint, if there is one, can't come true: a Gemini quota of a day or of zero, a request too large for
     /// its bucket.
     #[must_use]
     pub fn hint_never_comes_true(&self) -> bool {
-        let google = self.google || self.has_any_code(&["resource_exhausted"]);
+        let google = self.google || self.has_any_code("resource_exhausted");
         (google && (self.is_daily() || self.says("limit: 0"))) || self.never_fits()
     }
 }
@@ -467,7 +478,7 @@ mod tests {
             ("data: {\"error\":{\"code\":\"c\",\"message\":\"No\"}}\n\n", "c", "no"),
         ] {
             let facts = facts(body);
-            assert!(facts.has_any_code(&[code]), "{body}: {:?}", facts.codes);
+            assert!(facts.has_any_code(code), "{body}: {:?}", facts.codes);
             assert_eq!(facts.text, text, "{body}");
         }
     }
@@ -497,6 +508,6 @@ mod tests {
         for _ in 0..14 {
             body = format!("{{\"message\":{}}}", serde_json::to_string(&body).unwrap());
         }
-        assert!(!facts(&body).has_any_code(&["deep"]));
+        assert!(!facts(&body).has_any_code("deep"));
     }
 }

@@ -49,15 +49,13 @@ fn shape(out: &mut String, value: Value<'_>, depth: u8) {
                 let name = core::str::from_utf8(name).ok().filter(|n| is_word(n)).unwrap_or("?");
                 out.push_str(name);
                 let word = value.scalar().filter(|t| is_word(t) && value.kind() != Kind::Null);
-                match (name, word) {
-                    ("code" | "type" | "status" | "reason" | "error_type" | "error_code", Some(word)) => {
-                        out.push('=');
-                        out.push_str(word);
-                    }
-                    _ => {
-                        out.push(':');
-                        shape(out, value, depth.saturating_add(1));
-                    }
+                if let ("code" | "type" | "status" | "reason" | "error_type" | "error_code", Some(word)) = (name, word)
+                {
+                    out.push('=');
+                    out.push_str(word);
+                } else {
+                    out.push(':');
+                    shape(out, value, depth.saturating_add(1));
                 }
             }
             out.push('}');

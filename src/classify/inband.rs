@@ -5,7 +5,7 @@
 //! too), JSON Lines, bare JSON between events, a JSON array, or decoded AWS frames. What a stream must have to be whole
 //! is its protocol's terminal event or a finish reason; the error that comes first is the error.
 
-use super::facts::{Facts, LOOK};
+use super::facts::{Facts, LOOK, is_listed};
 use crate::class::ErrorClass::{
     self, Cancelled, ContentFiltered, Overloaded, RequestTooLarge, ServerError, Timeout, Unknown,
 };
@@ -17,8 +17,8 @@ use crate::json::{Kind, Value};
 pub struct Finish {
     /// Unique, `snake_case`.
     pub name: &'static str,
-    /// The reasons, as the protocols write them.
-    pub reasons: &'static [&'static str],
+    /// The reasons, as the protocols write them, separated by `|`.
+    pub reasons: &'static str,
     /// What it is.
     pub class: ErrorClass,
     /// What it speaks of.
@@ -26,20 +26,41 @@ pub struct Finish {
     /// Whether another sample may succeed.
     pub retry: bool,
     /// Who says so.
+    #[cfg(not(target_arch = "wasm32"))]
     pub source: &'static str,
+}
+
+#[cfg_attr(target_arch = "wasm32", allow(unused_variables, reason = "the wasm has no sources"))]
+const fn finish(
+    name: &'static str,
+    reasons: &'static str,
+    class: ErrorClass,
+    scope: Scope,
+    retry: bool,
+    source: &'static str,
+) -> Finish {
+    Finish {
+        name,
+        reasons,
+        class,
+        scope,
+        retry,
+        #[cfg(not(target_arch = "wasm32"))]
+        source,
+    }
 }
 
 /// Finish reasons that are failures; every other reason is a good end.
 #[rustfmt::skip] // one rule a line
 pub const FINISHES: &[Finish] = &[
-    Finish { name: "finish_content_filter", reasons: &["content_filter", "content_filtered", "refusal", "guardrail_intervened", "ERROR_TOXIC", "sensitive"], class: ContentFiltered, scope: Request, retry: false, source: "OpenAI, Azure content_filter; Anthropic refusal; Bedrock guardrail_intervened; Cohere ERROR_TOXIC",},
-    Finish { name: "finish_safety", reasons: &["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER", "MODEL_ARMOR", "JAILBREAK"], class: ContentFiltered, scope: Request, retry: false, source: "ai.google.dev FinishReason, BlockedReason",},
-    Finish { name: "finish_malformed", reasons: &["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "NO_IMAGE", "OTHER", "malformed_model_output", "malformed_tool_use"], class: Unknown, scope: Request, retry: true, source: "ai.google.dev FinishReason: the sample is at fault, another one may pass",},
-    Finish { name: "finish_no_resource", reasons: &["insufficient_system_resource"], class: Overloaded, scope: Provider, retry: true, source: "api-docs.deepseek.com",},
-    Finish { name: "finish_timeout", reasons: &["TIMEOUT", "timeout"], class: Timeout, scope: Provider, retry: true, source: "docs.cohere.com v2 chat",},
-    Finish { name: "finish_context", reasons: &["ERROR_LIMIT"], class: RequestTooLarge, scope: Request, retry: false, source: "docs.cohere.com: the context limit was reached",},
-    Finish { name: "finish_cancelled", reasons: &["USER_CANCEL", "cancelled", "canceled"], class: Cancelled, scope: Request, retry: false, source: "docs.cohere.com; OpenAI Responses status",},
-    Finish { name: "finish_error", reasons: &["error", "ERROR", "abort", "failed", "eos_error"], class: ServerError, scope: Provider, retry: true, source: "OpenRouter, Mistral, Cohere, vLLM",},
+    finish("finish_content_filter", "content_filter|content_filtered|refusal|guardrail_intervened|ERROR_TOXIC|sensitive", ContentFiltered, Request, false, "OpenAI, Azure content_filter; Anthropic refusal; Bedrock guardrail_intervened; Cohere ERROR_TOXIC"),
+    finish("finish_safety", "SAFETY|RECITATION|BLOCKLIST|PROHIBITED_CONTENT|SPII|LANGUAGE|IMAGE_SAFETY|IMAGE_PROHIBITED_CONTENT|IMAGE_RECITATION|IMAGE_OTHER|MODEL_ARMOR|JAILBREAK", ContentFiltered, Request, false, "ai.google.dev FinishReason, BlockedReason"),
+    finish("finish_malformed", "MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|MALFORMED_RESPONSE|TOO_MANY_TOOL_CALLS|NO_IMAGE|OTHER|malformed_model_output|malformed_tool_use", Unknown, Request, true, "ai.google.dev FinishReason: the sample is at fault, another one may pass"),
+    finish("finish_no_resource", "insufficient_system_resource", Overloaded, Provider, true, "api-docs.deepseek.com"),
+    finish("finish_timeout", "TIMEOUT|timeout", Timeout, Provider, true, "docs.cohere.com v2 chat"),
+    finish("finish_context", "ERROR_LIMIT", RequestTooLarge, Request, false, "docs.cohere.com: the context limit was reached"),
+    finish("finish_cancelled", "USER_CANCEL|cancelled|canceled", Cancelled, Request, false, "docs.cohere.com; OpenAI Responses status"),
+    finish("finish_error", "error|ERROR|abort|failed|eos_error", ServerError, Provider, true, "OpenRouter, Mistral, Cohere, vLLM"),
 ];
 
 /// What was found in an answer whose status is a success.
@@ -80,7 +101,7 @@ struct Seen {
 
 fn finish_of(value: Value<'_>) -> Option<&'static Finish> {
     let reason = value.scalar().filter(|_| value.kind() == Kind::String)?;
-    FINISHES.iter().find(|f| f.reasons.contains(&reason))
+    FINISHES.iter().find(|f| is_listed(reason, f.reasons))
 }
 
 fn has_text(value: Option<Value<'_>>) -> bool {
@@ -122,7 +143,7 @@ impl Seen {
             match name {
                 b"error" => failed |= value.is_something(),
                 b"errors" => {
-                    failed |= value.is_something() && event.get("success").and_then(Value::bool) == Some(false)
+                    failed |= value.is_something() && event.get("success").and_then(Value::bool) == Some(false);
                 }
                 b"object" => failed |= value.scalar() == Some("error"),
                 b"type" | b"event_type" | b"event" if value.kind() == Kind::String => {
@@ -383,10 +404,10 @@ pub(crate) fn in_stream(body: &[u8], content_type: &str) -> Found {
                 data.push(b'\n');
             }
             data.extend_from_slice(value);
-        } else if let Some(value) = line.strip_prefix(b"error:") {
-            if let Some(value) = Value::parse(value) {
-                return Found::Error(Facts::of_value(value));
-            }
+        } else if let Some(value) = line.strip_prefix(b"error:")
+            && let Some(value) = Value::parse(value)
+        {
+            return Found::Error(Facts::of_value(value));
         }
         if (line.is_empty() || rest.is_empty()) && !data.is_empty() {
             events = events.saturating_add(1);

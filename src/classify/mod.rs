@@ -6,6 +6,7 @@
 //! one file a provider under `providers/`; see [`rule::Rule`] for their form.
 
 pub mod custom;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod docs;
 pub mod edge;
 pub mod facts;
@@ -102,10 +103,9 @@ pub fn delivery(status: Option<u16>, error: Option<TransportError<'_>>) -> Deliv
             // A head that came is proof that the request was sent.
             if status.is_some() { Delivery::MaybeSent } else { delivery }
         }
-        (Some(504 | 520 | 524), _) => Delivery::MaybeSent,
+        (Some(504 | 520 | 524) | None, _) => Delivery::MaybeSent,
         (Some(521 | 522 | 523 | 525 | 526 | 530), _) => Delivery::NotSent,
         (Some(_), _) => Delivery::Answered,
-        (None, _) => Delivery::MaybeSent,
     }
 }
 
@@ -113,7 +113,8 @@ pub fn delivery(status: Option<u16>, error: Option<TransportError<'_>>) -> Deliv
 #[must_use]
 pub fn classify(signal: &Signal<'_>) -> Option<Classification> {
     let Some(status) = signal.status else {
-        return signal.error.map(|error| custom_transport(signal, transport::classify(error)));
+        // Neither an answer nor an error: nothing is known, and that is no success.
+        return Some(custom_transport(signal, transport::classify(signal.error.unwrap_or(TransportError("")))));
     };
     if status >= 300 {
         let facts = Facts::of_body(signal.headers, signal.body);
@@ -167,9 +168,12 @@ fn custom_transport(signal: &Signal<'_>, built_in: Classification) -> Classifica
 }
 
 /// The tables of an answer, in the order in which they are tried, with the names that their rules go by.
-fn tables(signal: &Signal<'_>, facts: &Facts) -> impl Iterator<Item = (&'static str, &'static [Rule])> {
-    let provider = signal.provider();
-    let base = provider.map_or_else(|| providers::of_protocol(signal.protocol), |p| p.base);
+fn tables(
+    provider: Option<&'static providers::Provider>,
+    protocol: Protocol,
+    facts: &Facts,
+) -> impl Iterator<Item = (&'static str, &'static [Rule])> {
+    let base = provider.map_or_else(|| providers::of_protocol(protocol), |p| p.base);
     let base = providers::by_name(base);
     // Nobody's host: servers that people run themselves are told by what they say.
     let local: &[&str] = if provider.is_none() { providers::SELF_HOSTED } else { &[] };
@@ -192,8 +196,9 @@ fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> 
         return rule.classification(signal.provider, header);
     }
     let subject = Subject { status, facts, headers: signal.headers, hint_ms: hint.map(|h| h.0) };
-    let known = signal.provider().is_some();
-    let found = tables(signal, facts).find_map(|(table, rules)| {
+    let provider = signal.provider();
+    let known = provider.is_some();
+    let found = tables(provider, signal.protocol, facts).find_map(|(table, rules)| {
         // On nobody's host a server is known by its words, never by a status alone.
         let by_words = !known && providers::SELF_HOSTED.contains(&table);
         let rule = rules.iter().find(|r| (!by_words || r.on.has_words()) && r.on.holds(&subject))?;
@@ -213,8 +218,9 @@ fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> 
     let routed = in_choice && rule.scope == Provider;
     let class = rule.class;
     let wait_hint = match class {
-        RateLimited | QuotaExhausted | Overloaded if !ignored => hint
-            .or_else(|| limits(signal.provider().map_or("", |p| p.name), signal.headers, signal.now).wait(signal.now)),
+        RateLimited | QuotaExhausted | Overloaded if !ignored => {
+            hint.or_else(|| limits(provider.map_or("", |p| p.name), signal.headers, signal.now).wait(signal.now))
+        }
         ErrorClass::ServerError | Timeout | ConnectionError | Unknown => hint,
         // A text that says when to try again is an echo where trying again is pointless.
         _ => header,

@@ -20,10 +20,10 @@ const MAX_DEPTH: usize = 8;
 pub struct TransportRule {
     /// Unique, `snake_case`.
     pub name: &'static str,
-    /// Any of these as an entry's code or name (exactly), or in a message as a word of capitals, e.g. `ECONNRESET`.
-    pub codes: &'static [&'static str],
-    /// Any of these in an entry's message, lower case.
-    pub texts: &'static [&'static str],
+    /// Any of these, separated by `|`, as an entry's code or name (exactly), or in a message as a word of capitals.
+    pub codes: &'static str,
+    /// Any of these, separated by `|`, in an entry's message, lower case.
+    pub texts: &'static str,
     /// What it is.
     pub class: ErrorClass,
     /// What it speaks of.
@@ -36,8 +36,8 @@ pub struct TransportRule {
 
 const fn t(
     name: &'static str,
-    codes: &'static [&'static str],
-    texts: &'static [&'static str],
+    codes: &'static str,
+    texts: &'static str,
     class: ErrorClass,
     delivery: Delivery,
 ) -> TransportRule {
@@ -59,47 +59,46 @@ use Delivery::{MaybeSent, NotSent};
 /// Tried in order, each against every cause.
 #[rustfmt::skip] // one rule a line
 pub const RULES: &[TransportRule] = &[
+    // What our own stream guard reports when a body ends before its meaning did.
+    t("stream_interrupted", "StreamInterrupted", "", StreamInterrupted, MaybeSent),
     // Our own fault: it will not change.
-    t("invalid_url", &["ERR_INVALID_URL", "ERR_INVALID_PROTOCOL", "UND_ERR_INVALID_ARG"], &["invalid url", "failed to parse url", "unsupported protocol", "unknown scheme", "url scheme"], BadRequest, NotSent),
-    t("certificate", &["CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID", "DEPTH_ZERO_SELF_SIGNED_CERT", "SELF_SIGNED_CERT_IN_CHAIN", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", "UNABLE_TO_GET_ISSUER_CERT", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "ERR_TLS_CERT_ALTNAME_INVALID", "CERT_REVOKED", "CERT_UNTRUSTED", "CERT_REJECTED", "UNKNOWN_CERTIFICATE_VERIFICATION_ERROR"], &["certificate has expired", "self signed certificate", "self-signed certificate", "unable to verify the first certificate", "invalid peer certificate", "certificate verify failed", "certificate is not trusted", "does not match certificate's altnames"], ConnectionError, NotSent).never(),
-    t("tls_version", &["ERR_SSL_WRONG_VERSION_NUMBER", "ERR_SSL_UNSUPPORTED_PROTOCOL", "EPROTO"], &["wrong version number", "unsupported protocol version"], ConnectionError, NotSent).never(),
+    t("invalid_url", "ERR_INVALID_URL|ERR_INVALID_PROTOCOL|UND_ERR_INVALID_ARG", "invalid url|failed to parse url|unsupported protocol|unknown scheme|url scheme", BadRequest, NotSent),
+    t("certificate", "CERT_HAS_EXPIRED|CERT_NOT_YET_VALID|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT|UNABLE_TO_GET_ISSUER_CERT_LOCALLY|ERR_TLS_CERT_ALTNAME_INVALID|CERT_REVOKED|CERT_UNTRUSTED|CERT_REJECTED|UNKNOWN_CERTIFICATE_VERIFICATION_ERROR", "certificate has expired|self signed certificate|self-signed certificate|unable to verify the first certificate|invalid peer certificate|certificate verify failed|certificate is not trusted|does not match certificate's altnames", ConnectionError, NotSent).never(),
+    t("tls_version", "ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_UNSUPPORTED_PROTOCOL|EPROTO", "wrong version number|unsupported protocol version", ConnectionError, NotSent).never(),
     // Never processed: free to send again.
-    t("refused", &["ECONNREFUSED", "ConnectionRefused", "FailedToOpenSocket"], &["connection refused", "unable to connect. is the computer able to access the url"], ConnectionError, NotSent),
-    t("dns", &["ENOTFOUND", "EAI_AGAIN", "EAI_NODATA", "EAI_NONAME", "EAI_FAIL", "DNSException", "ENODATA", "ESERVFAIL", "DNS_ENOTFOUND"], &["getaddrinfo", "dns error", "failed to lookup address", "name not resolved", "dns lookup"], ConnectionError, NotSent),
-    t("unreachable", &["EHOSTUNREACH", "ENETUNREACH", "ENETDOWN", "EHOSTDOWN", "EADDRNOTAVAIL"], &["network is unreachable", "no route to host"], ConnectionError, NotSent),
-    t("connect_timeout", &["UND_ERR_CONNECT_TIMEOUT", "ConnectTimeoutError"], &["connect timeout", "connection timed out", "tcp connect error: deadline"], Timeout, NotSent),
-    t("http2_refused", &["NGHTTP2_REFUSED_STREAM"], &["refused_stream", "refused stream"], ConnectionError, NotSent),
+    t("refused", "ECONNREFUSED|ConnectionRefused|FailedToOpenSocket", "connection refused|unable to connect. is the computer able to access the url", ConnectionError, NotSent),
+    t("dns", "ENOTFOUND|EAI_AGAIN|EAI_NODATA|EAI_NONAME|EAI_FAIL|DNSException|ENODATA|ESERVFAIL|DNS_ENOTFOUND", "getaddrinfo|dns error|failed to lookup address|name not resolved|dns lookup", ConnectionError, NotSent),
+    t("unreachable", "EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN|EADDRNOTAVAIL", "network is unreachable|no route to host", ConnectionError, NotSent),
+    t("connect_timeout", "UND_ERR_CONNECT_TIMEOUT|ConnectTimeoutError", "connect timeout|connection timed out|tcp connect error: deadline", Timeout, NotSent),
+    t("http2_refused", "NGHTTP2_REFUSED_STREAM", "refused_stream|refused stream", ConnectionError, NotSent),
     // Sent, perhaps processed, perhaps billed.
-    t("headers_timeout", &["UND_ERR_HEADERS_TIMEOUT", "HeadersTimeoutError"], &["headers timeout"], Timeout, MaybeSent),
-    t("body_timeout", &["UND_ERR_BODY_TIMEOUT", "BodyTimeoutError"], &["body timeout"], Timeout, MaybeSent),
-    t("socket_timeout", &["ETIMEDOUT", "ESOCKETTIMEDOUT", "ERR_SOCKET_CONNECTION_TIMEOUT"], &["socket hang up due to timeout"], Timeout, MaybeSent),
-    t("reset", &["ECONNRESET", "ECONNABORTED", "EPIPE", "ConnectionReset", "ConnectionClosed", "ERR_SOCKET_CLOSED", "SocketError", "UND_ERR_SOCKET", "UND_ERR_CLOSED", "UND_ERR_DESTROYED", "BrokenPipe", "UnexpectedEof"], &["connection reset", "socket hang up", "other side closed", "socket connection was closed", "connection closed before message completed", "broken pipe", "peer closed connection", "connection error: ", "closed unexpectedly"], ConnectionError, MaybeSent),
-    t("premature_close", &["ERR_STREAM_PREMATURE_CLOSE", "ERR_HTTP2_STREAM_ERROR", "ERR_HTTP2_SESSION_ERROR", "ERR_HTTP2_GOAWAY_SESSION", "ERR_HTTP2_STREAM_CANCEL", "UND_ERR_RES_CONTENT_LENGTH_MISMATCH", "HPE_INVALID_CONSTANT", "HPE_INVALID_CHUNK_SIZE", "HPE_CLOSED_CONNECTION", "HPE_INVALID_EOF_STATE", "HTTPParserError", "UND_ERR_RESPONSE", "ERR_CONTENT_LENGTH_MISMATCH", "ERR_INCOMPLETE_CHUNKED_ENCODING", "Z_BUF_ERROR", "ERR_CONTENT_DECODING_FAILED", "ZlibError", "BrotliDecompressionError"], &["premature close", "prematurely", "response body object should not be disturbed or locked by a reset", "end of file before message length reached", "error reading a body from connection", "error decoding response body", "unexpected end of file", "incomplete json segment", "invalid http response"], ConnectionError, MaybeSent),
-    t("tls_broken", &["ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC", "ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC", "ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR", "ERR_SSL_SSL/TLS_ALERT_BAD_RECORD_MAC"], &["bad record mac", "ssl alert", "tls handshake eof", "client network socket disconnected before secure tls", "handshake failure"], ConnectionError, MaybeSent),
+    t("headers_timeout", "UND_ERR_HEADERS_TIMEOUT|HeadersTimeoutError", "headers timeout", Timeout, MaybeSent),
+    t("body_timeout", "UND_ERR_BODY_TIMEOUT|BodyTimeoutError", "body timeout", Timeout, MaybeSent),
+    t("socket_timeout", "ETIMEDOUT|ESOCKETTIMEDOUT|ERR_SOCKET_CONNECTION_TIMEOUT", "socket hang up due to timeout", Timeout, MaybeSent),
+    t("reset", "ECONNRESET|ECONNABORTED|EPIPE|ConnectionReset|ConnectionClosed|ERR_SOCKET_CLOSED|SocketError|UND_ERR_SOCKET|UND_ERR_CLOSED|UND_ERR_DESTROYED|BrokenPipe|UnexpectedEof", "connection reset|socket hang up|other side closed|socket connection was closed|connection closed before message completed|broken pipe|peer closed connection|connection error: |closed unexpectedly", ConnectionError, MaybeSent),
+    t("premature_close", "ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP2_STREAM_ERROR|ERR_HTTP2_SESSION_ERROR|ERR_HTTP2_GOAWAY_SESSION|ERR_HTTP2_STREAM_CANCEL|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|HPE_INVALID_CONSTANT|HPE_INVALID_CHUNK_SIZE|HPE_CLOSED_CONNECTION|HPE_INVALID_EOF_STATE|HTTPParserError|UND_ERR_RESPONSE|ERR_CONTENT_LENGTH_MISMATCH|ERR_INCOMPLETE_CHUNKED_ENCODING|Z_BUF_ERROR|ERR_CONTENT_DECODING_FAILED|ZlibError|BrotliDecompressionError", "premature close|prematurely|response body object should not be disturbed or locked by a reset|end of file before message length reached|error reading a body from connection|error decoding response body|unexpected end of file|incomplete json segment|invalid http response", ConnectionError, MaybeSent),
+    t("tls_broken", "ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC|ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC|ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR|ERR_SSL_SSL/TLS_ALERT_BAD_RECORD_MAC", "bad record mac|ssl alert|tls handshake eof|client network socket disconnected before secure tls|handshake failure", ConnectionError, MaybeSent),
     // workerd: "the dominant Worker error", also while a body is read.
-    t("workerd_lost", &[], &["network connection lost", "internal error; reference", "internal error.", "the script will never generate a response", "stream was cancelled by the remote"], ConnectionError, MaybeSent),
-    t("workerd_limit", &[], &["too many subrequests", "subrequest depth limit exceeded"], BadRequest, NotSent),
+    t("workerd_lost", "", "network connection lost|internal error; reference|internal error.|the script will never generate a response|stream was cancelled by the remote", ConnectionError, MaybeSent),
+    t("workerd_limit", "", "too many subrequests|subrequest depth limit exceeded", BadRequest, NotSent),
     // Names: after the codes, so that an abort caused by a broken connection is what broke it.
-    t("timeout", &["TimeoutError", "ERR_TIMEOUT", "ERR_TIMED_OUT", "UND_ERR_ABORTED_TIMEOUT"], &["operation timed out", "operation was aborted due to timeout", "request timed out", "the request timed out", "signal timed out", "deadline has elapsed"], Timeout, MaybeSent),
-    t("aborted", &["AbortError", "ABORT_ERR", "UND_ERR_ABORTED", "ERR_CANCELED", "APIUserAbortError"], &["operation was aborted", "request was aborted", "fetch is aborted", "user aborted", "signal is aborted without reason"], Cancelled, MaybeSent).request(),
+    t("timeout", "TimeoutError|ERR_TIMEOUT|ERR_TIMED_OUT|UND_ERR_ABORTED_TIMEOUT", "operation timed out|operation was aborted due to timeout|request timed out|the request timed out|signal timed out|deadline has elapsed", Timeout, MaybeSent),
+    t("aborted", "AbortError|ABORT_ERR|UND_ERR_ABORTED|ERR_CANCELED|APIUserAbortError", "operation was aborted|request was aborted|fetch is aborted|user aborted|signal is aborted without reason", Cancelled, MaybeSent).request(),
     // Wording that says only that it failed: undici, Chromium, Safari, Firefox, React Native, Deno, Bun.
-    t("body_interrupted", &[], &["terminated", "error in input stream", "error reading response", "stream closed", "body stream interrupted", "aborted by the server"], ConnectionError, MaybeSent),
-    t("fetch_failed", &[], &["fetch failed", "failed to fetch", "load failed", "networkerror when attempting to fetch", "network request failed", "network error", "error sending request", "the internet connection appears to be offline", "the network connection was lost", "connection error", "client error (", "err_network", "err_internet", "err_connection", "err_http2", "err_quic", "net::err"], ConnectionError, MaybeSent),
+    t("body_interrupted", "", "terminated|error in input stream|error reading response|stream closed|body stream interrupted|aborted by the server", ConnectionError, MaybeSent),
+    t("fetch_failed", "", "fetch failed|failed to fetch|load failed|networkerror when attempting to fetch|network request failed|network error|error sending request|the internet connection appears to be offline|the network connection was lost|connection error|client error (|err_network|err_internet|err_connection|err_http2|err_quic|net::err", ConnectionError, MaybeSent),
 ];
 
 /// Names of causes that say nothing.
-const UNKNOWN: TransportRule = TransportRule {
+pub(crate) const UNKNOWN: TransportRule = TransportRule {
     name: "unknown",
-    codes: &[],
-    texts: &[],
+    codes: "",
+    texts: "",
     class: Unknown,
     scope: Provider,
     retry: false,
     delivery: MaybeSent,
 };
-
-/// What our own stream guard reports when a body ends before its meaning did.
-const INTERRUPTED: TransportRule = t("stream_interrupted", &["StreamInterrupted"], &[], StreamInterrupted, MaybeSent);
 
 /// Whether `message` holds `code` as a word of its own, e.g. `read ECONNRESET`.
 fn names(message: &str, code: &str) -> bool {
@@ -125,11 +124,11 @@ pub(crate) fn find(error: TransportError<'_>) -> &'static TransportRule {
         .collect();
     let hits = |rule: &TransportRule| {
         causes.iter().any(|(name, code, message, lower)| {
-            rule.codes.iter().any(|c| c == code || c == name || names(message, c))
-                || rule.texts.iter().any(|t| lower.contains(t))
+            (!rule.codes.is_empty() && rule.codes.split('|').any(|c| c == *code || c == *name || names(message, c)))
+                || (!rule.texts.is_empty() && rule.texts.split('|').any(|t| lower.contains(t)))
         })
     };
-    RULES.iter().chain([&INTERRUPTED]).find(|rule| hits(rule)).unwrap_or(&UNKNOWN)
+    RULES.iter().find(|rule| hits(rule)).unwrap_or(&UNKNOWN)
 }
 
 /// The verdict on a transport error.

@@ -7,7 +7,7 @@
 use super::Control;
 use super::breaker::Gate;
 use super::lease::Lease;
-use super::names::Slot;
+use super::names::{Entered, Slot};
 use super::notice::{Notice, NoticeKind};
 use super::queue::{AVOIDED, Stage, Waiter, poll_interval};
 use super::target::{Blocked, pick_key};
@@ -35,7 +35,8 @@ impl Control {
         if latest < now {
             return refused(ErrorClass::Timeout, Reason::NotEnoughTimeBudget, None);
         }
-        let Some(slot) = self.target(ask, now) else {
+        let entered = self.enter_target(ask.provider, ask.model, ask.account, now);
+        let Some(slot) = entered.map(Entered::slot) else {
             let (id, bucket, lease_until) = (PermitId(0), BucketId(0), ask.deadline);
             return Admission::Granted(Permit { id, bucket, key: None, probe: false, lease_until });
         };

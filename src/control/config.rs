@@ -7,7 +7,7 @@ use crate::time::Millis;
 use core::fmt;
 
 /// All settings. The default is what a keel without any options has: it refuses nothing until a vendor does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlConfig {
     /// The retry budget; `None`: every retry is allowed.
     pub retry_budget: Option<RetryBudgetConfig>,
@@ -195,6 +195,15 @@ impl ControlConfig {
             }
         }
         Ok(())
+    }
+}
+
+impl PoolConfig {
+    /// Whether it serves a model of a provider.
+    #[must_use]
+    pub fn serves(&self, provider: &str, model: &str) -> bool {
+        let listed = self.models.as_ref().is_none_or(|models| models.iter().any(|own| own == model));
+        self.provider == provider && listed
     }
 }
 

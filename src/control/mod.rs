@@ -18,6 +18,7 @@ mod notice;
 mod queue;
 mod retry_budget;
 mod settle;
+mod state;
 mod target;
 mod tenant;
 mod terms;
@@ -185,61 +186,49 @@ impl Control {
     }
 
     /// The target of an ask; `None` if the table is full of what must not be forgotten.
-    fn target(&mut self, ask: &Ask<'_>, now: Instant) -> Option<Slot> {
+    fn enter_target(&mut self, provider: &str, model: &str, account: Option<&str>, now: Instant) -> Option<Entered> {
         let mut name = core::mem::take(&mut self.scratch);
-        target_name(&mut name, ask.provider, ask.model, ask.account);
+        target_name(&mut name, provider, model, account);
         let list = &self.targets.list;
         let idle = |index: usize| list.get(index).is_none_or(|target| target.is_idle(now));
         let entered = self.targets.names.enter(&name, now, &idle);
         self.scratch = name;
-        let entered = entered?;
-        let slot = entered.slot();
-        if let Entered::Known(_) = entered {
-            return Some(slot);
+        if let Some(Entered::Fresh(slot)) = entered {
+            let breakers = (
+                self.breakers.enter(provider, "", &self.config, now),
+                self.breakers.enter(provider, model, &self.config, now),
+            );
+            let buckets = self.make_buckets(provider, model, account);
+            let target = Target::new(provider, model, breakers, buckets);
+            match self.targets.list.get_mut(slot.index as usize) {
+                Some(old) => *old = target,
+                None => self.targets.list.push(target),
+            }
         }
-        let breakers = (
-            self.breakers.enter(ask.provider, "", &self.config, now),
-            self.breakers.enter(ask.provider, ask.model, &self.config, now),
-        );
-        let buckets = self.make_buckets(ask);
-        let target = Target::new(ask.provider, ask.model, breakers, buckets);
-        match self.targets.list.get_mut(slot.index as usize) {
-            Some(old) => *old = target,
-            None => self.targets.list.push(target),
-        }
-        Some(slot)
+        entered
     }
 
-    fn make_buckets(&mut self, ask: &Ask<'_>) -> Vec<Bucket> {
-        let mut buckets = Vec::new();
-        let mut made = self.buckets_made;
-        let mut make = |account: &str, pool: Option<usize>, weight: u32| {
-            made = made.saturating_add(1);
-            let mut name = String::new();
-            for part in [ask.provider, account, ask.model] {
-                if !part.is_empty() {
-                    if !name.is_empty() {
-                        name.push('/');
-                    }
-                    name.push_str(part);
-                }
-            }
-            Bucket::new(BucketId(made), name.into(), pool, weight)
-        };
-        if let Some(account) = ask.account {
-            buckets.push(make(account, None, 1));
-        } else {
-            for (index, pool) in self.config.pools.iter().enumerate() {
-                let serves = pool.models.as_ref().is_none_or(|models| models.iter().any(|model| model == ask.model));
-                if pool.provider == ask.provider && serves {
-                    buckets.push(make(&pool.organisation, Some(index), pool.weight));
-                }
-            }
-            if buckets.is_empty() {
-                buckets.push(make("", None, 1));
-            }
+    fn make_buckets(&mut self, provider: &str, model: &str, account: Option<&str>) -> Vec<Bucket> {
+        let mut wanted = Vec::new();
+        if account.is_none() {
+            let pools = self.config.pools.iter().enumerate().filter(|(_, pool)| pool.serves(provider, model));
+            wanted.extend(pools.map(|(index, pool)| (pool.organisation.as_str(), Some(index), pool.weight)));
         }
-        self.buckets_made = made;
+        if wanted.is_empty() {
+            wanted.push((account.unwrap_or(""), None, 1));
+        }
+        let mut buckets = Vec::with_capacity(wanted.len());
+        for (account, pool, weight) in wanted {
+            self.buckets_made = self.buckets_made.saturating_add(1);
+            let mut name = String::new();
+            for part in [provider, account, model].into_iter().filter(|part| !part.is_empty()) {
+                if !name.is_empty() {
+                    name.push('/');
+                }
+                name.push_str(part);
+            }
+            buckets.push(Bucket::new(BucketId(self.buckets_made), name.into(), pool, weight));
+        }
         buckets
     }
 

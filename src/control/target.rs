@@ -93,6 +93,10 @@ impl Bucket {
         self.failing.clear();
     }
 
+    pub(crate) fn cools_until(&self) -> Instant {
+        self.hold.until().max(self.failing.until())
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.concurrency.in_flight() == 0
     }
@@ -172,11 +176,7 @@ impl Target {
 
     /// Whether it may be forgotten: nothing in flight, nobody waiting, nothing cooling.
     pub(crate) fn is_idle(&self, now: Instant) -> bool {
-        self.queue.is_empty()
-            && self
-                .buckets
-                .iter()
-                .all(|bucket| bucket.is_idle() && bucket.hold.until() <= now && bucket.failing.until() <= now)
+        self.queue.is_empty() && self.buckets.iter().all(|bucket| bucket.is_idle() && bucket.cools_until() <= now)
     }
 
     /// The sum of the buckets' concurrency limits; `None` if one of them has none.

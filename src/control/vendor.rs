@@ -142,9 +142,8 @@ impl Vendor {
     /// What is left of the first limit of this kind now, and its whole.
     #[must_use]
     pub fn left(&self, kind: LimitKind, now: Instant) -> Option<(u64, Option<u64>)> {
-        let mut known = self.limits.iter().find(|known| known.kind == kind).copied()?;
-        known.roll(now);
-        Some((known.available(now), known.limit))
+        let known = self.limits.iter().find(|known| known.kind == kind)?;
+        Some((known.left(now), known.limit))
     }
 
     pub(crate) fn restore(&mut self, limit: VendorLimit, read_at: Instant) {
@@ -173,6 +172,14 @@ impl Known {
             None => refilling,
         };
         known
+    }
+
+    /// What is left of it now.
+    #[must_use]
+    pub fn left(&self, now: Instant) -> u64 {
+        let mut rolled = *self;
+        rolled.roll(now);
+        rolled.available(now)
     }
 
     /// Whether this reading is what a token bucket would say; `None` if it does not tell.

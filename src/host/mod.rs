@@ -11,12 +11,13 @@ use crate::backoff::Jitter;
 use crate::call::{Action, Input};
 use crate::class::{Classification, ErrorClass, Scope};
 use crate::classify::{CustomRule, TransportError};
-use crate::control::{Control, RetryBudgetConfig};
+use crate::control::Control;
 use crate::engine::{Begin, CustomProvider, Engine};
 use crate::headers::Headers;
 use crate::ledger::FIELD;
 use crate::policy::Policy;
 use crate::protocol::Protocol;
+use crate::settings;
 use crate::stream::CommitOn;
 use crate::time::{Instant, Millis};
 use std::rc::Rc;
@@ -37,30 +38,28 @@ pub struct Core {
 #[wasm_bindgen]
 impl Core {
     /// A core with 64 random bits from the host, the hash secret (empty: random), the limits in the order of
-    /// `POLICY_FIELDS` and the retry budget (a negative ratio: none).
+    /// `POLICY_FIELDS`, and the control plane's settings ([`settings`]).
+    ///
+    /// # Errors
+    /// What is wrong with the settings: path, what it is, and what it should be.
     #[wasm_bindgen(constructor)]
     pub fn new(
         seed_low: u32,
         seed_high: u32,
         hash_secret: &str,
         limits: &[f64],
-        ratio: f64,
-        min_per_second: f64,
-    ) -> Self {
+        control: &str,
+    ) -> Result<Core, String> {
         let seed = u64::from(seed_high).wrapping_shl(32) | u64::from(seed_low);
         let secret = if hash_secret.is_empty() { None } else { Some(hash_secret) };
-        let budget = (ratio >= 0.0).then(|| RetryBudgetConfig {
-            ratio_per_mille: to_u32(ratio * 1_000.0),
-            min_per_second_milli: to_u32(min_per_second * 1_000.0),
-            ..RetryBudgetConfig::default()
-        });
         let preset = match limits.get(16).copied().map(to_u32) {
             Some(1) => Policy::INTERACTIVE,
             Some(2) => Policy::BACKGROUND,
             _ => Policy::STANDARD,
         };
         let policy = policy(limits, preset);
-        Self { engine: Engine::new(seed, secret, policy, Control::new(budget)), wake_in: f64::INFINITY, read_cap: 0.0 }
+        let control = Control::new(settings::read(control)).map_err(|error| error.to_string())?;
+        Ok(Self { engine: Engine::new(seed, secret, policy, control), wake_in: f64::INFINITY, read_cap: 0.0 })
     }
 
     /// Adds a provider of the user's own: name, match patterns (separated by U+001F), protocol name or "", rules as JSON

@@ -8,6 +8,7 @@
 use super::held::{Held, RAW_MAX};
 use super::lines::Place;
 use super::scan::{Cut, Found, Kind, Name};
+use super::word::{Word, word};
 
 /// Longest frame, in bytes: AWS allows 16 MiB of payload and 128 KiB of headers.
 const MAX_FRAME: usize = 16 * 1024 * 1024 + MAX_HEADERS + OVERHEAD;
@@ -185,11 +186,14 @@ impl Frames {
         let mut rest = headers;
         while let Some((name, value, behind)) = header(rest) {
             rest = behind;
-            match name {
-                b":message-type" if value == b"exception" => kind = Kind::Exception,
-                b":message-type" if value == b"error" => kind = Kind::FrameError,
-                b":event-type" | b":exception-type" | b":error-code" => self.name.set(value),
-                b":error-message" => message = value,
+            match word(name) {
+                Word::MessageType => match word(value) {
+                    Word::Exception => kind = Kind::Exception,
+                    Word::Error => kind = Kind::FrameError,
+                    _ => {}
+                },
+                Word::EventTypeHeader | Word::ExceptionType | Word::ErrorCode => self.name.set(value),
+                Word::ErrorMessage => message = value,
                 _ => {}
             }
         }
@@ -264,6 +268,7 @@ pub(crate) fn write_frame(headers: &[(&str, &str)], payload: &[u8], out: &mut Ve
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, reason = "tests")]
     use super::*;
 
     #[test]
@@ -286,6 +291,24 @@ mod tests {
                 }
             }
             assert_eq!(found, Some((Kind::Event, b"messageStop".to_vec(), b"{\"a\":1}".to_vec())), "split at {at}");
+        }
+    }
+
+    #[test]
+    fn a_large_frame_is_read_without_being_kept() {
+        let (mut bytes, text) = (Vec::new(), "x".repeat(3 << 20));
+        write_frame(&[(":event-type", "chunk")], format!("{{\"t\":\"{text}\",\"end\":1}}").as_bytes(), &mut bytes);
+        for size in [1000, 70_000, bytes.len()] {
+            let (mut frames, mut found) = (Frames::default(), 0);
+            for chunk in bytes.chunks(size) {
+                let mut at = 0;
+                while let Some(event) = frames.next(chunk, &mut at) {
+                    assert!(event.data.of(chunk, frames.held()).ends_with(b"x\",\"end\":1}"));
+                    found += 1;
+                }
+                assert!(frames.capacity() <= 4 * RAW_MAX);
+            }
+            assert_eq!(found, 1, "chunks of {size}");
         }
     }
 

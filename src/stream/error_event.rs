@@ -5,14 +5,25 @@
 
 use super::aws_frame::write_frame;
 use super::scan::{Cut, Framing};
+use crate::class::ErrorClass::{
+    self, AuthError, BadRequest, Cancelled, ConnectionError, ContentFiltered, Overloaded, PermissionError,
+    QuotaExhausted, RateLimited, RequestTooLarge, StreamInterrupted, Timeout,
+};
 use crate::protocol::Protocol;
 
 /// Appends the error event to `out`.
 ///
 /// `cut` says where the stream stopped: half an event is closed first, so that a parser does not glue the two together. A
 /// frame or a JSON value that was cut can't be closed; the event follows it all the same, and its reader fails either way.
-/// `class_name` is a public name of [`ErrorClass`](crate::class::ErrorClass). Nothing is written for an opaque stream.
-pub fn error_event(protocol: Protocol, framing: Framing, cut: Cut, class_name: &str, message: &str, out: &mut Vec<u8>) {
+/// Nothing is written for an opaque stream.
+pub fn error_event(
+    protocol: Protocol,
+    framing: Framing,
+    cut: Cut,
+    class: ErrorClass,
+    message: &str,
+    out: &mut Vec<u8>,
+) {
     match framing {
         Framing::Sse => {
             let eol: &[u8] = if protocol == Protocol::GeminiGenerate { b"\r\n" } else { b"\n" };
@@ -26,7 +37,7 @@ pub fn error_event(protocol: Protocol, framing: Framing, cut: Cut, class_name: &
             }
             out.extend_from_slice(event_line(protocol).as_bytes());
             out.extend_from_slice(b"data: ");
-            body(protocol, class_name, message, out);
+            body(protocol, class, message, out);
             out.extend_from_slice(eol);
             out.extend_from_slice(eol);
         }
@@ -34,7 +45,7 @@ pub fn error_event(protocol: Protocol, framing: Framing, cut: Cut, class_name: &
             if cut != Cut::Between {
                 out.push(b'\n');
             }
-            body(protocol, class_name, message, out);
+            body(protocol, class, message, out);
             out.push(b'\n');
         }
         Framing::Json => {
@@ -42,21 +53,21 @@ pub fn error_event(protocol: Protocol, framing: Framing, cut: Cut, class_name: &
             if cut != Cut::Between {
                 out.push(b',');
             }
-            body(protocol, class_name, message, out);
+            body(protocol, class, message, out);
             if cut != Cut::Between {
                 out.push(b']');
             }
         }
         Framing::AwsFrames => {
-            let exception = match class_name {
-                "rate_limited" | "quota_exhausted" => "throttlingException",
-                "overloaded" => "serviceUnavailableException",
-                "bad_request" | "request_too_large" => "validationException",
-                "stream_interrupted" | "timeout" | "connection_error" => "modelStreamErrorException",
+            let exception = match class {
+                RateLimited | QuotaExhausted => "throttlingException",
+                Overloaded => "serviceUnavailableException",
+                BadRequest | RequestTooLarge => "validationException",
+                StreamInterrupted | Timeout | ConnectionError => "modelStreamErrorException",
                 _ => "internalServerException",
             };
             let mut payload = Vec::new();
-            body(protocol, class_name, message, &mut payload);
+            body(protocol, class, message, &mut payload);
             let headers =
                 [(":message-type", "exception"), (":exception-type", exception), (":content-type", "application/json")];
             write_frame(&headers, &payload, out);
@@ -78,7 +89,7 @@ const fn event_line(protocol: Protocol) -> &'static str {
 }
 
 /// The JSON around the message, in which `$c` stands for the class and `$t` for the provider's word for it.
-fn body(protocol: Protocol, class: &str, message: &str, out: &mut Vec<u8>) {
+fn body(protocol: Protocol, class: ErrorClass, message: &str, out: &mut Vec<u8>) {
     let (before, after) = match protocol {
         Protocol::AnthropicMessages => (r#"{"type":"error","error":{"type":"$t","message":"#, "}}"),
         // Nested as captured, flat as documented: readers of either find theirs.
@@ -106,38 +117,40 @@ fn body(protocol: Protocol, class: &str, message: &str, out: &mut Vec<u8>) {
     }
 }
 
-fn fill(template: &str, protocol: Protocol, class: &str, out: &mut Vec<u8>) {
-    let mut parts = template.split('$');
-    out.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
-    for part in parts {
-        let word = if part.starts_with('c') { class } else { provider_word(protocol, class) };
-        out.extend_from_slice(word.as_bytes());
-        out.extend_from_slice(part.as_bytes().get(1..).unwrap_or_default());
+fn fill(template: &str, protocol: Protocol, class: ErrorClass, out: &mut Vec<u8>) {
+    let mut bytes = template.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'$' {
+            let word = if bytes.next() == Some(b'c') { class.name() } else { provider_word(protocol, class) };
+            out.extend_from_slice(word.as_bytes());
+        } else {
+            out.push(byte);
+        }
     }
 }
 
 /// What the provider would call an error of this class.
-fn provider_word(protocol: Protocol, class: &str) -> &'static str {
+fn provider_word(protocol: Protocol, class: ErrorClass) -> &'static str {
     let anthropic = protocol == Protocol::AnthropicMessages;
     if protocol == Protocol::GeminiGenerate {
         return match class {
-            "rate_limited" | "quota_exhausted" => r#""code":429,"status":"RESOURCE_EXHAUSTED""#,
-            "overloaded" | "stream_interrupted" | "connection_error" => r#""code":503,"status":"UNAVAILABLE""#,
-            "timeout" => r#""code":504,"status":"DEADLINE_EXCEEDED""#,
-            "bad_request" | "request_too_large" => r#""code":400,"status":"INVALID_ARGUMENT""#,
-            "cancelled" => r#""code":499,"status":"CANCELLED""#,
+            RateLimited | QuotaExhausted => r#""code":429,"status":"RESOURCE_EXHAUSTED""#,
+            Overloaded | StreamInterrupted | ConnectionError => r#""code":503,"status":"UNAVAILABLE""#,
+            Timeout => r#""code":504,"status":"DEADLINE_EXCEEDED""#,
+            BadRequest | RequestTooLarge => r#""code":400,"status":"INVALID_ARGUMENT""#,
+            Cancelled => r#""code":499,"status":"CANCELLED""#,
             _ => r#""code":500,"status":"INTERNAL""#,
         };
     }
     match class {
-        "rate_limited" => "rate_limit_error",
-        "quota_exhausted" if anthropic => "rate_limit_error",
-        "quota_exhausted" => "insufficient_quota",
-        "overloaded" if anthropic => "overloaded_error",
-        "timeout" if anthropic => "timeout_error",
-        "bad_request" | "request_too_large" | "content_filtered" => "invalid_request_error",
-        "auth_error" => "authentication_error",
-        "permission_error" => "permission_error",
+        RateLimited => "rate_limit_error",
+        QuotaExhausted if anthropic => "rate_limit_error",
+        QuotaExhausted => "insufficient_quota",
+        Overloaded if anthropic => "overloaded_error",
+        Timeout if anthropic => "timeout_error",
+        BadRequest | RequestTooLarge | ContentFiltered => "invalid_request_error",
+        AuthError => "authentication_error",
+        PermissionError => "permission_error",
         _ if anthropic => "api_error",
         _ => "server_error",
     }

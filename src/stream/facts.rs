@@ -1,6 +1,7 @@
 //! What was seen of a stream: the numbers and names that a record of it carries.
 
 use super::member::Cursor;
+use super::word::Word;
 use crate::time::{Instant, Millis};
 
 /// Tokens as the provider counted them. Nothing is made up: `None` is what it did not say.
@@ -53,10 +54,10 @@ pub struct StreamFacts {
 }
 
 /// A provider's word, made safe to write anywhere: cut to 64 bytes, all but printable ASCII replaced.
-pub(crate) fn word(raw: &[u8]) -> Box<str> {
-    let word: String =
+pub(crate) fn safe_text(raw: &[u8]) -> Box<str> {
+    let text: String =
         raw.iter().take(64).map(|b| if b.is_ascii_graphic() || *b == b' ' { char::from(*b) } else { '?' }).collect();
-    word.into_boxed_str()
+    text.into_boxed_str()
 }
 
 impl StreamFacts {
@@ -65,7 +66,7 @@ impl StreamFacts {
         if self.model.is_some() {
             c.skip();
         } else if let Some(name) = c.string().filter(|name| !name.is_empty()) {
-            self.model = Some(word(name));
+            self.model = Some(safe_text(name));
         }
     }
 }
@@ -78,32 +79,32 @@ impl StreamUsage {
         }
         while let Some(key) = c.key() {
             let slot = match key {
-                b"prompt_tokens"
-                | b"input_tokens"
-                | b"promptTokenCount"
-                | b"inputTokens"
-                | b"prompt_eval_count"
-                | b"inputTokenCount"
-                | b"total_input_tokens" => &mut self.input,
-                b"completion_tokens"
-                | b"output_tokens"
-                | b"candidatesTokenCount"
-                | b"outputTokens"
-                | b"eval_count"
-                | b"outputTokenCount"
-                | b"total_output_tokens" => &mut self.output,
-                b"cached_tokens"
-                | b"cache_read_input_tokens"
-                | b"cachedContentTokenCount"
-                | b"cacheReadInputTokens"
-                | b"prompt_cache_hit_tokens"
-                | b"total_cached_tokens" => &mut self.cached,
-                b"reasoning_tokens" | b"thoughtsTokenCount" | b"total_thought_tokens" => &mut self.reasoning,
-                b"prompt_tokens_details"
-                | b"completion_tokens_details"
-                | b"input_tokens_details"
-                | b"output_tokens_details"
-                | b"tokens" => {
+                Word::PromptTokens
+                | Word::InputTokens
+                | Word::PromptTokenCount
+                | Word::InputTokensCamel
+                | Word::PromptEvalCount
+                | Word::InputTokenCount
+                | Word::TotalInputTokens => &mut self.input,
+                Word::CompletionTokens
+                | Word::OutputTokens
+                | Word::CandidatesTokenCount
+                | Word::OutputTokensCamel
+                | Word::EvalCount
+                | Word::OutputTokenCount
+                | Word::TotalOutputTokens => &mut self.output,
+                Word::CachedTokens
+                | Word::CacheReadInputTokens
+                | Word::CachedContentTokenCount
+                | Word::CacheReadInputTokensCamel
+                | Word::PromptCacheHitTokens
+                | Word::TotalCachedTokens => &mut self.cached,
+                Word::ReasoningTokens | Word::ThoughtsTokenCount | Word::TotalThoughtTokens => &mut self.reasoning,
+                Word::PromptTokensDetails
+                | Word::CompletionTokensDetails
+                | Word::InputTokensDetails
+                | Word::OutputTokensDetails
+                | Word::Tokens => {
                     self.read_details(c);
                     continue;
                 }
@@ -123,10 +124,10 @@ impl StreamUsage {
         }
         while let Some(key) = c.key() {
             let slot = match key {
-                b"input_tokens" => &mut self.input,
-                b"output_tokens" => &mut self.output,
-                b"cached_tokens" => &mut self.cached,
-                b"reasoning_tokens" => &mut self.reasoning,
+                Word::InputTokens => &mut self.input,
+                Word::OutputTokens => &mut self.output,
+                Word::CachedTokens => &mut self.cached,
+                Word::ReasoningTokens => &mut self.reasoning,
                 _ => {
                     c.skip();
                     continue;

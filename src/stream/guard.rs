@@ -19,6 +19,7 @@ use super::facts::StreamFacts;
 use super::lines::Place;
 use super::protocol::{Finish, Meaning, Reader};
 use super::scan::{Cut, Found, Framing, Kind, Scanner};
+use crate::class::ErrorClass;
 use crate::protocol::Protocol;
 use crate::time::{Instant, Millis};
 
@@ -320,8 +321,8 @@ impl StreamGuard {
     }
 
     /// Appends the error event that ends this stream, as [`error_event`] does.
-    pub fn error_event(&self, class_name: &str, message: &str, out: &mut Vec<u8>) {
-        error_event(self.protocol, self.framing, self.cut(), class_name, message, out);
+    pub fn error_event(&self, class: ErrorClass, message: &str, out: &mut Vec<u8>) {
+        error_event(self.protocol, self.framing, self.cut(), class, message, out);
     }
 
     /// Whether nothing is scanned any more. A refused answer is read on, should it be delivered after all.

@@ -72,7 +72,7 @@ impl Held {
         let mut lexer = if let Some(lexer) = self.lexer {
             lexer
         } else {
-            let (raw, behind) = bytes.split_at(room.min(bytes.len()));
+            let (raw, behind) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
             self.bytes.extend_from_slice(raw);
             rest = behind;
             let mut lexer = Lexer::default();

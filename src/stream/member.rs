@@ -3,6 +3,10 @@
 //! It does not validate: inside of what is skipped only strings and brackets are followed. It never recurses, never
 //! allocates and never panics; where the text stops making sense it stops and says [`Cursor::is_bad`]. Strings are
 //! returned as they are written, escapes included: everything that is compared (types, reasons, names) has none.
+//! In wasm its methods stay functions of their own: they are used in a hundred places, and inlined they would triple
+//! the size of the readers.
+
+use super::word::{Word, word};
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
@@ -55,13 +59,28 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0, bad: false }
     }
 
+    /// Everything that lies behind the cursor.
+    pub(crate) fn consumed(&self) -> &'a [u8] {
+        self.bytes.get(..self.at).unwrap_or_default()
+    }
+
+    /// Moves behind `prefix`, if the text begins with it; whether it does.
+    pub(crate) fn skip_prefix(&mut self, prefix: &[u8]) -> bool {
+        let found = !prefix.is_empty() && self.bytes.starts_with(prefix);
+        if found {
+            self.at = prefix.len();
+        }
+        found
+    }
+
     /// Whether the text stopped being JSON somewhere.
     pub(crate) const fn is_bad(&self) -> bool {
         self.bad
     }
 
     /// The next byte that is not white space, not taken; 0 at the end.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn peek(&mut self) -> u8 {
         loop {
             match self.bytes.get(self.at) {
@@ -84,7 +103,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Enters the object or array that comes next; any other value is skipped.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn enter(&mut self, bracket: u8) -> bool {
         let found = self.peek() == bracket;
         if found {
@@ -95,9 +115,10 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// The next key of the object that was entered; `None` behind its end.
-    #[inline]
-    pub(crate) fn key(&mut self) -> Option<&'a [u8]> {
+    /// The next key of the object that was entered, as a word; `None` behind its end.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    pub(crate) fn key(&mut self) -> Option<Word> {
         let mut byte = self.peek();
         if byte == b',' {
             self.step();
@@ -107,7 +128,7 @@ impl<'a> Cursor<'a> {
             let key = self.raw_string();
             if self.peek() == b':' {
                 self.step();
-                return Some(key);
+                return Some(word(key));
             }
         } else if byte == b'}' {
             self.step();
@@ -118,6 +139,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Whether the array that was entered has another item, which then comes next.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn item(&mut self) -> bool {
         let mut byte = self.peek();
         if byte == b',' {
@@ -151,7 +174,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next value if it is a string, as written; any other value is skipped.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
         if self.peek() == b'"' {
             let string = self.raw_string();
@@ -162,7 +186,16 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The next value as a word; [`NONE`](super::word::NONE) if it is no string.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    pub(crate) fn word(&mut self) -> Word {
+        word(self.string().unwrap_or_default())
+    }
+
     /// The next value if it is a whole number (a fraction is dropped); any other value is skipped.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn uint(&mut self) -> Option<u64> {
         if !self.peek().is_ascii_digit() {
             self.skip();
@@ -178,6 +211,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a value; whether it was anything but `null`, `false`, `0` or an empty string, as JavaScript has it.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn truthy(&mut self) -> bool {
         match self.peek() {
             b'"' => !self.raw_string().is_empty(),
@@ -193,7 +228,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips a value; whether it was truthy and, as an object or array, had something in it.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn non_empty(&mut self) -> bool {
         let first = self.peek();
         if first == b'{' || first == b'[' {
@@ -207,7 +243,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips the next value.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn skip(&mut self) {
         match self.peek() {
             b'"' => {
@@ -263,15 +300,15 @@ mod tests {
         let json = br#" { "a" : [1,{"b":"}\"]"}] , "s":"x\\", "n": 12.5 ,"t":true,"k":"v"}"#;
         let mut c = Cursor::new(json);
         assert!(c.enter(b'{'));
-        assert_eq!(c.key(), Some(&b"a"[..]));
+        assert_eq!(c.key(), Some(word(b"a")));
         c.skip();
-        assert_eq!(c.key(), Some(&b"s"[..]));
+        assert_eq!(c.key(), Some(word(b"s")));
         assert_eq!(c.string(), Some(&br"x\\"[..]));
-        assert_eq!(c.key(), Some(&b"n"[..]));
+        assert_eq!(c.key(), Some(word(b"n")));
         assert_eq!(c.uint(), Some(12));
-        assert_eq!(c.key(), Some(&b"t"[..]));
+        assert_eq!(c.key(), Some(word(b"t")));
         assert!(c.truthy());
-        assert_eq!(c.key(), Some(&b"k"[..]));
+        assert_eq!(c.key(), Some(word(b"k")));
         assert_eq!(c.string(), Some(&b"v"[..]));
         assert_eq!(c.key(), None);
         assert!(!c.is_bad());

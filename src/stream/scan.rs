@@ -31,8 +31,7 @@ impl Framing {
     /// the protocol does.
     #[must_use]
     pub fn of(protocol: Protocol, content_type: &str) -> Self {
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
-        let is = |name: &str| essence.eq_ignore_ascii_case(name);
+        let is = |name: &str| is_type(content_type.as_bytes(), name.as_bytes());
         if protocol == Protocol::Unknown || protocol == Protocol::OpenAiEmbeddings {
             Self::Opaque
         } else if is("text/event-stream") {
@@ -49,6 +48,14 @@ impl Framing {
             Self::Sse
         }
     }
+}
+
+/// Whether a content type is `name`, whatever its case and its parameters.
+#[inline(never)]
+fn is_type(content_type: &[u8], name: &[u8]) -> bool {
+    content_type.trim_ascii_start().split_at_checked(name.len()).is_some_and(|(start, rest)| {
+        start.eq_ignore_ascii_case(name) && matches!(rest.trim_ascii_start().first(), None | Some(b';'))
+    })
 }
 
 /// Whether the protocol is one of Bedrock's.

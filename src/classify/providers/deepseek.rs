@@ -22,6 +22,7 @@ pub(super) const PROVIDER: Provider = Provider {
     hosts: &["api.deepseek.com"],
     rules: RULES,
     request_id: &["x-ds-trace-id", "x-request-id"],
+    #[cfg(not(target_arch = "wasm32"))]
     source: "api-docs.deepseek.com/quick_start/error_codes",
     ..Provider::DEFAULT
 };

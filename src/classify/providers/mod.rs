@@ -29,6 +29,7 @@ pub struct Provider {
     /// Over what its unnamed limits count: requests, tokens.
     pub windows: (Window, Window),
     /// Where its rules come from, if a rule doesn't say.
+    #[cfg(not(target_arch = "wasm32"))]
     pub source: &'static str,
 }
 
@@ -41,6 +42,7 @@ impl Provider {
         rules: &[],
         request_id: &["x-request-id"],
         windows: (Window::Unknown, Window::Unknown),
+        #[cfg(not(target_arch = "wasm32"))]
         source: "",
     };
 }

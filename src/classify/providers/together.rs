@@ -11,14 +11,14 @@ use crate::classify::rule::{Rule, on, rule};
 #[rustfmt::skip] // one rule a line
 const RULES: &[Rule] = &[
     rule("credit_limit", on(&[402]), QuotaExhausted, Key),
-    rule("too_long_403", on(&[403]).text(&["context length", "token count", "max_tokens"]), RequestTooLarge, Request),
-    rule("too_long", on(&[400, 413, 422]).text(&["context length", "tokens + `max_new_tokens` must be"]), RequestTooLarge, Request),
-    rule("model_rate", on(&[429]).code(&["model_rate_limit"]), RateLimited, Bucket),
-    rule("model_rate_text", on(&[429]).text(&["specific to this model"]), RateLimited, Bucket),
-    rule("overloaded_429", on(&[429]).text(&["overloaded", "dynamic rate limit", "too much traffic"]), Overloaded, Model),
+    rule("too_long_403", on(&[403]).text("context length|token count|max_tokens"), RequestTooLarge, Request),
+    rule("too_long", on(&[400, 413, 422]).text("context length|tokens + `max_new_tokens` must be"), RequestTooLarge, Request),
+    rule("model_rate", on(&[429]).code("model_rate_limit"), RateLimited, Bucket),
+    rule("model_rate_text", on(&[429]).text("specific to this model"), RateLimited, Bucket),
+    rule("overloaded_429", on(&[429]).text("overloaded|dynamic rate limit|too much traffic"), Overloaded, Model),
     rule("rate", on(&[429]), RateLimited, Key),
-    rule("model", on(&[400, 404]).code(&["model_not_available", "model_not_found"]), NotFound, Model),
-    rule("model_text", on(&[400]).text(&["unable to access model", "is not a chat model"]), NotFound, Model),
+    rule("model", on(&[400, 404]).code("model_not_available|model_not_found"), NotFound, Model),
+    rule("model_text", on(&[400]).text("unable to access model|is not a chat model"), NotFound, Model),
     rule("overloaded", on(&[503, 529]), Overloaded, Model),
 ];
 
@@ -26,6 +26,7 @@ pub(super) const PROVIDER: Provider = Provider {
     name: "together",
     hosts: &["api.together.xyz", "api.together.ai"],
     rules: RULES,
+    #[cfg(not(target_arch = "wasm32"))]
     source: "docs.together.ai/docs/error-codes",
     ..Provider::DEFAULT
 };

@@ -16,23 +16,24 @@
 use super::{Choices, Finish, Meaning, bedrock, finish, openai};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word::{Word, word};
 
-pub(super) fn read(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
+pub(super) fn read(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
     let (mut kind, mut shown, mut reason) = (name, false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            b"type" => kind = c.string().unwrap_or(kind),
-            b"delta" | b"content_block" => shown |= read_part(c, &mut reason),
-            b"message" => read_message(c, facts),
-            b"usage" => facts.usage.read(c),
-            b"error" => m.error |= c.truthy(),
-            b"completion" | b"generation" | b"outputText" | b"outputs" => m.content |= c.non_empty(),
-            b"choices" => openai::read_choices(c, m, facts, choices),
-            b"completionReason" | b"stop_reason" | b"stopReason" => reason = c.string().unwrap_or(reason),
-            b"contentBlockStart" | b"contentBlockDelta" | b"messageStop" | b"metadata" => {
+            Word::Type => kind = c.word(),
+            Word::Delta | Word::ContentBlock => shown |= read_part(c, &mut reason),
+            Word::Message => read_message(c, facts),
+            Word::Usage => facts.usage.read(c),
+            Word::Error => m.error |= c.truthy(),
+            Word::Completion | Word::Generation | Word::OutputText | Word::Outputs => m.content |= c.non_empty(),
+            Word::Choices => openai::read_choices(c, m, facts, choices),
+            Word::CompletionReason | Word::StopReason | Word::StopReasonCamel => reason = c.string().unwrap_or(reason),
+            Word::BlockStart | Word::BlockDelta | Word::MessageStopCamel | Word::Metadata => {
                 bedrock::read_wrapped(c, key, m, facts);
             }
-            b"amazon-bedrock-invocationMetrics" => {
+            Word::InvocationMetrics => {
                 facts.usage.read(c);
                 m.terminal = true;
             }
@@ -40,10 +41,10 @@ pub(super) fn read(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut
         }
     }
     match kind {
-        b"content_block_delta" | b"content_block_start" => m.content |= shown,
-        b"message_stop" => m.terminal = true,
-        b"error" => m.error = true,
-        b"ping" => m.aside = true,
+        Word::ContentBlockDelta | Word::ContentBlockStart => m.content |= shown,
+        Word::MessageStop => m.terminal = true,
+        Word::Error => m.error = true,
+        Word::Ping => m.aside = true,
         _ => {}
     }
     finish(reason, m, facts);
@@ -60,12 +61,12 @@ fn read_part<'a>(c: &mut Cursor<'a>, reason: &mut &'a [u8]) -> bool {
     }
     while let Some(key) = c.key() {
         match key {
-            b"type" => {
+            Word::Type => {
                 let kind = c.string().unwrap_or_default();
-                plain = kind.ends_with(b"_delta") || matches!(kind, b"" | b"text" | b"thinking");
+                plain = kind.ends_with(b"_delta") || matches!(word(kind), Word::None | Word::Text | Word::Thinking);
             }
-            b"text" | b"thinking" | b"partial_json" | b"citation" => shown |= c.non_empty(),
-            b"stop_reason" => *reason = c.string().unwrap_or_default(),
+            Word::Text | Word::Thinking | Word::PartialJson | Word::Citation => shown |= c.non_empty(),
+            Word::StopReason => *reason = c.string().unwrap_or_default(),
             _ => c.skip(),
         }
     }
@@ -78,8 +79,8 @@ fn read_message(c: &mut Cursor<'_>, facts: &mut StreamFacts) {
     }
     while let Some(key) = c.key() {
         match key {
-            b"model" => facts.read_model(c),
-            b"usage" => facts.usage.read(c),
+            Word::Model => facts.read_model(c),
+            Word::Usage => facts.usage.read(c),
             _ => c.skip(),
         }
     }

@@ -15,35 +15,36 @@
 use super::{Choices, Meaning, anthropic, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word::Word;
 
-pub(super) fn read(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
-    if name.is_empty() {
+pub(super) fn read(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts) {
+    if name == Word::None {
         return read_unframed(c, m);
     }
     read_members(c, name, m, facts);
 }
 
 /// The event object that Nova puts under the event's name.
-pub(super) fn read_wrapped(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
+pub(super) fn read_wrapped(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts) {
     if c.enter(b'{') {
         read_members(c, name, m, facts);
     }
 }
 
-fn read_members(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
+fn read_members(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts) {
     while let Some(key) = c.key() {
         match key {
-            b"delta" => m.content |= read_delta(c),
-            b"start" => m.content |= c.non_empty(),
-            b"stopReason" => {
+            Word::Delta => m.content |= read_delta(c),
+            Word::Start => m.content |= c.non_empty(),
+            Word::StopReasonCamel => {
                 let reason = c.string().unwrap_or_default();
                 finish(reason, m, facts);
             }
-            b"usage" => facts.usage.read(c),
+            Word::Usage => facts.usage.read(c),
             _ => c.skip(),
         }
     }
-    m.terminal |= name == b"metadata";
+    m.terminal |= name == Word::Metadata;
 }
 
 /// `{"text":"…"}`, `{"toolUse":{"input":"…"}}` or `{"reasoningContent":{"text":"…"}}`.
@@ -51,7 +52,7 @@ fn read_delta(c: &mut Cursor<'_>) -> bool {
     let mut shown = false;
     if c.enter(b'{') {
         while let Some(key) = c.key() {
-            if matches!(key, b"toolUse" | b"reasoningContent") && c.peek() == b'{' {
+            if matches!(key, Word::ToolUse | Word::ReasoningContentCamel) && c.peek() == b'{' {
                 c.enter(b'{');
                 while c.key().is_some() {
                     shown |= c.non_empty();
@@ -68,12 +69,12 @@ fn read_delta(c: &mut Cursor<'_>) -> bool {
 fn read_unframed(c: &mut Cursor<'_>, m: &mut Meaning) {
     while let Some(key) = c.key() {
         match key {
-            b"message" | b"Message" | b"__type" | b"error" => m.error |= c.truthy(),
-            b"headers" => {
+            Word::Message | Word::MessageUpper | Word::AwsType | Word::Error => m.error |= c.truthy(),
+            Word::Headers => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
-                        let value = c.string();
-                        m.error |= key == b":message-type" && matches!(value, Some(b"exception" | b"error"));
+                        let value = c.word();
+                        m.error |= key == Word::MessageType && matches!(value, Word::Exception | Word::Error);
                     }
                 }
             }
@@ -85,17 +86,17 @@ fn read_unframed(c: &mut Cursor<'_>, m: &mut Meaning) {
 /// An invoke chunk.
 pub(super) fn read_invoke(
     c: &mut Cursor<'_>,
-    name: &[u8],
+    name: Word,
     m: &mut Meaning,
     facts: &mut StreamFacts,
     choices: &mut Choices,
     scratch: &mut Vec<u8>,
 ) {
-    if name.is_empty() {
+    if name == Word::None {
         return read_unframed(c, m);
     }
     while let Some(key) = c.key() {
-        if key != b"bytes" {
+        if key != Word::Bytes {
             c.skip();
             continue;
         }
@@ -104,7 +105,7 @@ pub(super) fn read_invoke(
         decode_base64(text, scratch);
         let mut inner = Cursor::new(scratch);
         if inner.enter(b'{') {
-            anthropic::read(&mut inner, &[], m, facts, choices);
+            anthropic::read(&mut inner, Word::None, m, facts, choices);
         }
     }
     if scratch.capacity() > crate::stream::held::RAW_MAX {

@@ -13,26 +13,27 @@
 use super::{Finish, Meaning, ended};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word::Word;
 
-pub(super) fn read(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
+pub(super) fn read(c: &mut Cursor<'_>, name: Word, m: &mut Meaning, facts: &mut StreamFacts) {
     let (mut kind, mut shown, mut reason) = (name, false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            b"type" => kind = c.string().unwrap_or(kind),
-            b"delta" => read_delta(c, m, facts, &mut shown, &mut reason),
-            b"error" => m.error |= c.truthy(),
-            b"object" => m.error |= c.string() == Some(b"error"),
+            Word::Type => kind = c.word(),
+            Word::Delta => read_delta(c, m, facts, &mut shown, &mut reason),
+            Word::Error => m.error |= c.truthy(),
+            Word::Object => m.error |= c.word() == Word::Error,
             _ => c.skip(),
         }
     }
     match kind {
-        b"content-delta" => m.content = shown,
-        b"tool-plan-delta" | b"tool-call-start" | b"tool-call-delta" => m.content = true,
-        b"message-end" => {
+        Word::ContentDelta => m.content = shown,
+        Word::ToolPlanDelta | Word::ToolCallStart | Word::ToolCallDelta => m.content = true,
+        Word::MessageEnd => {
             m.terminal = true;
             ended(reason, m, facts);
         }
-        b"error" => m.error = true,
+        Word::Error => m.error = true,
         _ => {}
     }
     m.error |= m.finish == Finish::Broken;
@@ -50,10 +51,10 @@ fn read_delta<'a>(
     }
     while let Some(key) = c.key() {
         match key {
-            b"message" => *shown |= read_message(c),
-            b"finish_reason" => *reason = c.string().unwrap_or_default(),
-            b"error" => m.error |= c.truthy(),
-            b"usage" => facts.usage.read(c),
+            Word::Message => *shown |= read_message(c),
+            Word::FinishReason => *reason = c.string().unwrap_or_default(),
+            Word::Error => m.error |= c.truthy(),
+            Word::Usage => facts.usage.read(c),
             _ => c.skip(),
         }
     }
@@ -66,10 +67,10 @@ fn read_message(c: &mut Cursor<'_>) -> bool {
         return false;
     }
     while let Some(key) = c.key() {
-        if key == b"content" && c.peek() == b'{' {
+        if key == Word::Content && c.peek() == b'{' {
             c.enter(b'{');
             while let Some(key) = c.key() {
-                if matches!(key, b"text" | b"thinking") {
+                if matches!(key, Word::Text | Word::Thinking) {
                     shown |= c.non_empty();
                 } else {
                     c.skip();

@@ -15,19 +15,20 @@
 use super::{Choices, Finish, Meaning, ended, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word::{Word, word};
 
 pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
     while let Some(key) = c.key() {
         match key {
-            b"candidates" => read_candidates(c, m, facts, choices),
-            b"usageMetadata" => facts.usage.read(c),
-            b"modelVersion" => facts.read_model(c),
-            b"error" => m.error |= c.truthy(),
-            b"promptFeedback" => {
+            Word::Candidates => read_candidates(c, m, facts, choices),
+            Word::UsageMetadata => facts.usage.read(c),
+            Word::ModelVersion => facts.read_model(c),
+            Word::Error => m.error |= c.truthy(),
+            Word::PromptFeedback => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
-                        if key == b"blockReason" {
-                            if let Some(reason) = c.string().filter(|r| *r != b"BLOCK_REASON_UNSPECIFIED") {
+                        if key == Word::BlockReason {
+                            if let Some(reason) = c.string().filter(|r| word(r) != Word::BlockReasonUnspecified) {
                                 finish(reason, m, facts);
                                 m.finish = Finish::Filtered;
                             }
@@ -53,10 +54,12 @@ fn read_candidates(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts,
         let (mut index, mut finished) = (0, false);
         while let Some(key) = c.key() {
             match key {
-                b"content" => read_content(c, m),
-                b"index" => index = c.uint().unwrap_or_default(),
-                b"finishReason" => {
-                    if let Some(reason) = c.string().filter(|r| !matches!(*r, b"" | b"FINISH_REASON_UNSPECIFIED")) {
+                Word::Content => read_content(c, m),
+                Word::Index => index = c.uint().unwrap_or_default(),
+                Word::FinishReasonCamel => {
+                    if let Some(reason) =
+                        c.string().filter(|r| !matches!(word(r), Word::None | Word::FinishReasonUnspecified))
+                    {
                         finished = true;
                         finish(reason, m, facts);
                     }
@@ -74,8 +77,8 @@ fn read_content(c: &mut Cursor<'_>, m: &mut Meaning) {
         return;
     }
     while let Some(key) = c.key() {
-        if key != b"parts" || !c.enter(b'[') {
-            if key != b"parts" {
+        if key != Word::Parts || !c.enter(b'[') {
+            if key != Word::Parts {
                 c.skip();
             }
             continue;
@@ -93,8 +96,13 @@ fn read_part(c: &mut Cursor<'_>, m: &mut Meaning) {
     let (mut shown, mut thought) = (false, false);
     while let Some(key) = c.key() {
         match key {
-            b"thought" => thought = c.truthy(),
-            b"text" | b"functionCall" | b"inlineData" | b"fileData" | b"executableCode" | b"codeExecutionResult" => {
+            Word::Thought => thought = c.truthy(),
+            Word::Text
+            | Word::FunctionCallCamel
+            | Word::InlineData
+            | Word::FileData
+            | Word::ExecutableCode
+            | Word::CodeResult => {
                 shown |= c.truthy();
             }
             _ => c.skip(),
@@ -109,17 +117,17 @@ pub(super) fn read_interaction(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut 
     let (mut kind, mut delta, mut status) = (&[][..], false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            b"event_type" => kind = c.string().unwrap_or_default(),
-            b"delta" => delta |= c.non_empty(),
-            b"error" => m.error |= c.truthy(),
-            b"status" => status = c.string().unwrap_or_default(),
-            b"interaction" => {
+            Word::EventType => kind = c.string().unwrap_or_default(),
+            Word::Delta => delta |= c.non_empty(),
+            Word::Error => m.error |= c.truthy(),
+            Word::Status => status = c.string().unwrap_or_default(),
+            Word::Interaction => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
                         match key {
-                            b"model" => facts.read_model(c),
-                            b"usage" => facts.usage.read(c),
-                            b"status" => status = c.string().unwrap_or_default(),
+                            Word::Model => facts.read_model(c),
+                            Word::Usage => facts.usage.read(c),
+                            Word::Status => status = c.string().unwrap_or_default(),
                             _ => c.skip(),
                         }
                     }
@@ -129,10 +137,10 @@ pub(super) fn read_interaction(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut 
         }
     }
     m.content = delta && kind.ends_with(b".delta");
-    m.error |= kind == b"error";
-    if matches!(status, b"failed" | b"cancelled") {
+    m.error |= word(kind) == Word::Error;
+    if matches!(word(status), Word::Failed | Word::Cancelled) {
         finish(status, m, facts);
-    } else if matches!(kind, b"interaction.complete" | b"interaction.completed") {
+    } else if matches!(word(kind), Word::InteractionComplete | Word::InteractionCompleted) {
         m.terminal = true;
         ended(status, m, facts);
     }

@@ -11,9 +11,10 @@ mod ollama;
 mod openai;
 mod responses;
 
-use super::facts::{StreamFacts, word};
+use super::facts::{StreamFacts, safe_text};
 use super::member::Cursor;
 use super::scan::Kind;
+use super::word::{Word, word};
 use crate::protocol::Protocol;
 
 /// What a finish reason says of the answer.
@@ -81,7 +82,7 @@ pub(crate) struct Reader {
     protocol: Protocol,
     choices: Choices,
     finished: bool,
-    /// Decoded payload of a Bedrock invoke chunk.
+    /// A Bedrock invoke chunk's decoded payload; an OpenAI stream's common beginning of events.
     scratch: Vec<u8>,
 }
 
@@ -124,7 +125,8 @@ impl Reader {
             }
         }
         let data = data.trim_ascii();
-        m.error = name == b"error";
+        let word_of_name = word(name);
+        m.error = word_of_name == Word::Error;
         if data.is_empty() {
             m.aside = !m.error;
             return m;
@@ -143,16 +145,16 @@ impl Reader {
             return m;
         }
         c.enter(b'{');
-        self.object(&mut c, name, &mut m, facts);
+        self.object(&mut c, name, word_of_name, &mut m, facts);
         m.malformed = (c.is_bad() || (!in_array && c.peek() != 0)) && !truncated;
         self.finished |= m.finish != Finish::None;
         m
     }
 
     #[inline]
-    fn object(&mut self, c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
+    fn object(&mut self, c: &mut Cursor<'_>, raw_name: &[u8], name: Word, m: &mut Meaning, facts: &mut StreamFacts) {
         match self.protocol {
-            Protocol::OpenAiResponses | Protocol::OpenAiImages => responses::read(c, name, m, facts),
+            Protocol::OpenAiResponses | Protocol::OpenAiImages => responses::read(c, raw_name, m, facts),
             Protocol::AnthropicMessages => anthropic::read(c, name, m, facts, &mut self.choices),
             Protocol::GeminiGenerate => gemini::read(c, m, facts, &mut self.choices),
             Protocol::GeminiInteractions => gemini::read_interaction(c, m, facts),
@@ -162,53 +164,59 @@ impl Reader {
             }
             Protocol::CohereChat => cohere::read(c, name, m, facts),
             Protocol::OllamaChat => ollama::read(c, m, facts),
-            _ => openai::read(c, m, facts, &mut self.choices),
+            _ => openai::read(c, m, facts, &mut self.choices, &mut self.scratch),
         }
     }
 }
 
-/// Finish reasons that are no success, in every protocol's spelling. All others, known or not, are one.
-const REASONS: &[(&[u8], Finish)] = &[
-    (b"content_filter", Finish::Filtered),     // OpenAI, Azure, Mistral
-    (b"refusal", Finish::Filtered),            // Anthropic
-    (b"SAFETY", Finish::Filtered),             // Gemini, as the next six
-    (b"RECITATION", Finish::Filtered),         //
-    (b"BLOCKLIST", Finish::Filtered),          //
-    (b"PROHIBITED_CONTENT", Finish::Filtered), //
-    (b"SPII", Finish::Filtered),               //
-    (b"MODEL_ARMOR", Finish::Filtered),        //
-    (b"IMAGE_SAFETY", Finish::Filtered),       // the IMAGE_ family goes on below
-    (b"IMAGE_PROHIBITED_CONTENT", Finish::Filtered),
-    (b"IMAGE_RECITATION", Finish::Filtered),
-    (b"guardrail_intervened", Finish::Filtered),       // Bedrock
-    (b"content_filtered", Finish::Filtered),           // Bedrock
-    (b"CONTENT_FILTERED", Finish::Filtered),           // Bedrock, Titan
-    (b"ERROR_TOXIC", Finish::Filtered),                // Cohere
-    (b"sensitive", Finish::Filtered),                  // GLM
-    (b"MALFORMED_FUNCTION_CALL", Finish::Fault),       // Gemini: resample once
-    (b"UNEXPECTED_TOOL_CALL", Finish::Fault),          //
-    (b"MALFORMED_RESPONSE", Finish::Fault),            //
-    (b"NO_IMAGE", Finish::Fault),                      //
-    (b"IMAGE_OTHER", Finish::Fault),                   //
-    (b"malformed_model_output", Finish::Fault),        // Bedrock
-    (b"malformed_tool_use", Finish::Fault),            // Bedrock
-    (b"insufficient_system_resource", Finish::Broken), // DeepSeek
-    (b"error", Finish::Broken),                        // OpenRouter, Mistral
-    (b"network_error", Finish::Broken),                // GLM
-    (b"ERROR", Finish::Broken),                        // Cohere
-    (b"TIMEOUT", Finish::Broken),                      // Cohere
-    (b"failed", Finish::Broken),                       // Responses
-    (b"cancelled", Finish::Broken),                    // Responses
-];
+/// What a finish reason says, in every protocol's spelling. Those not listed, known or not, are a success.
+const fn judge(reason: Word) -> Finish {
+    match reason {
+        // OpenAI, Azure, Mistral; Anthropic; Bedrock (guardrails, Titan in capitals); Cohere; GLM.
+        Word::ContentFilter
+        | Word::Refusal
+        | Word::GuardrailIntervened
+        | Word::ContentFiltered
+        | Word::FinishContentFiltered
+        | Word::ErrorToxic
+        | Word::Sensitive
+        // Gemini.
+        | Word::Safety
+        | Word::Recitation
+        | Word::Blocklist
+        | Word::ProhibitedContent
+        | Word::Spii
+        | Word::ModelArmor
+        | Word::ImageSafety
+        | Word::ImageProhibitedContent
+        | Word::ImageRecitation => Finish::Filtered,
+        // Gemini, then Bedrock: the model's fault, another sample may do.
+        Word::MalformedFunctionCall
+        | Word::UnexpectedToolCall
+        | Word::MalformedResponse
+        | Word::NoImage
+        | Word::ImageOther
+        | Word::MalformedModelOutput
+        | Word::MalformedToolUse => Finish::Fault,
+        // DeepSeek; OpenRouter and Mistral; GLM; Cohere; Responses and Interactions.
+        Word::InsufficientSystemResource
+        | Word::Error
+        | Word::NetworkError
+        | Word::FinishError
+        | Word::Timeout
+        | Word::Failed
+        | Word::Cancelled => Finish::Broken,
+        _ => Finish::Good,
+    }
+}
 
 /// Takes a finish reason over.
 fn finish(reason: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
     if reason.is_empty() {
         return;
     }
-    let known = REASONS.iter().find_map(|(name, finish)| (*name == reason).then_some(*finish));
-    m.finish = m.finish.max(known.unwrap_or(Finish::Good));
-    facts.finish_reason = Some(word(reason));
+    m.finish = m.finish.max(judge(word(reason)));
+    facts.finish_reason = Some(safe_text(reason));
 }
 
 /// Takes an ending over for which the provider need not give a reason.

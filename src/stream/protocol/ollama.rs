@@ -12,15 +12,16 @@
 use super::{Meaning, ended};
 use crate::stream::facts::{StreamFacts, set};
 use crate::stream::member::Cursor;
+use crate::stream::word::Word;
 
 pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts) {
     let mut reason = &[][..];
     while let Some(key) = c.key() {
         match key {
-            b"message" => {
+            Word::Message => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
-                        if matches!(key, b"content" | b"thinking" | b"tool_calls" | b"images") {
+                        if matches!(key, Word::Content | Word::Thinking | Word::ToolCalls | Word::Images) {
                             m.content |= c.non_empty();
                         } else {
                             c.skip();
@@ -28,13 +29,13 @@ pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts)
                     }
                 }
             }
-            b"response" | b"thinking" => m.content |= c.non_empty(),
-            b"done" => m.terminal = c.truthy(),
-            b"done_reason" => reason = c.string().unwrap_or_default(),
-            b"error" => m.error |= c.truthy(),
-            b"model" => facts.read_model(c),
-            b"prompt_eval_count" => set(&mut facts.usage.input, c.uint()),
-            b"eval_count" => set(&mut facts.usage.output, c.uint()),
+            Word::Response | Word::Thinking => m.content |= c.non_empty(),
+            Word::Done => m.terminal = c.truthy(),
+            Word::DoneReason => reason = c.string().unwrap_or_default(),
+            Word::Error => m.error |= c.truthy(),
+            Word::Model => facts.read_model(c),
+            Word::PromptEvalCount => set(&mut facts.usage.input, c.uint()),
+            Word::EvalCount => set(&mut facts.usage.output, c.uint()),
             _ => c.skip(),
         }
     }

@@ -17,18 +17,47 @@
 use super::{Choices, Finish, Meaning, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word::Word;
 
-pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
+/// Longest beginning of an event that is remembered, in bytes.
+const MAX_PREFIX: usize = 512;
+
+/// Reads an event. `prefix` is what events of this stream begin with, up to `"choices":`, where that said nothing (`id`,
+/// `object`, `created`, `model`): the same bytes say nothing again, and are stepped over at once.
+pub(super) fn read(
+    c: &mut Cursor<'_>,
+    m: &mut Meaning,
+    facts: &mut StreamFacts,
+    choices: &mut Choices,
+    prefix: &mut Vec<u8>,
+) {
+    let mut silent = !c.skip_prefix(prefix);
+    if !silent {
+        read_choices(c, m, facts, choices);
+    }
     while let Some(key) = c.key() {
         match key {
-            b"choices" => read_choices(c, m, facts, choices),
-            b"error" => m.error |= c.truthy(),
-            b"object" | b"type" => m.error |= c.string() == Some(b"error"),
-            b"model" => facts.read_model(c),
-            b"usage" => facts.usage.read(c),
-            b"x_groq" => read_groq(c, m, facts),
-            b"response" | b"token" => m.content |= c.non_empty(),
-            b"generated_text" => {
+            Word::Choices => {
+                if silent && *m == Meaning::default() && c.consumed().len() <= MAX_PREFIX {
+                    prefix.clear();
+                    prefix.extend_from_slice(c.consumed());
+                }
+                silent = false;
+                read_choices(c, m, facts, choices);
+            }
+            Word::Error => m.error |= c.truthy(),
+            Word::Object | Word::Type => m.error |= c.word() == Word::Error,
+            Word::Model => facts.read_model(c),
+            Word::Usage => {
+                silent = false;
+                facts.usage.read(c);
+            }
+            Word::XGroq => {
+                silent = false;
+                read_groq(c, m, facts);
+            }
+            Word::Response | Word::Token => m.content |= c.non_empty(),
+            Word::GeneratedText => {
                 if c.truthy() {
                     m.finish = m.finish.max(Finish::Good);
                 }
@@ -49,16 +78,16 @@ pub(super) fn read_choices(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut Stre
         let (mut index, mut finished) = (0, false);
         while let Some(key) = c.key() {
             match key {
-                b"delta" | b"message" => read_delta(c, m),
-                b"text" => m.content |= c.non_empty(),
-                b"index" => index = c.uint().unwrap_or_default(),
-                b"finish_reason" => {
+                Word::Delta | Word::Message => read_delta(c, m),
+                Word::Text => m.content |= c.non_empty(),
+                Word::Index => index = c.uint().unwrap_or_default(),
+                Word::FinishReason => {
                     if let Some(reason) = c.string().filter(|reason| !reason.is_empty()) {
                         finished = true;
                         finish(reason, m, facts);
                     }
                 }
-                b"error" => m.error |= c.truthy(),
+                Word::Error => m.error |= c.truthy(),
                 _ => c.skip(),
             }
         }
@@ -72,8 +101,15 @@ fn read_delta(c: &mut Cursor<'_>, m: &mut Meaning) {
     }
     while let Some(key) = c.key() {
         match key {
-            b"content" | b"reasoning_content" | b"reasoning" | b"reasoning_details" | b"tool_calls" | b"refusal"
-            | b"audio" | b"function_call" | b"images" => m.content |= c.non_empty(),
+            Word::Content
+            | Word::ReasoningContent
+            | Word::Reasoning
+            | Word::ReasoningDetails
+            | Word::ToolCalls
+            | Word::Refusal
+            | Word::Audio
+            | Word::FunctionCall
+            | Word::Images => m.content |= c.non_empty(),
             _ => c.skip(),
         }
     }
@@ -85,8 +121,8 @@ fn read_groq(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts) {
     }
     while let Some(key) = c.key() {
         match key {
-            b"usage" => facts.usage.read(c),
-            b"error" => m.error |= c.truthy(),
+            Word::Usage => facts.usage.read(c),
+            Word::Error => m.error |= c.truthy(),
             _ => c.skip(),
         }
     }

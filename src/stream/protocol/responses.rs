@@ -14,41 +14,39 @@
 use super::{Finish, Meaning, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
+use crate::stream::word::{Word, word};
 
 pub(super) fn read(c: &mut Cursor<'_>, name: &[u8], m: &mut Meaning, facts: &mut StreamFacts) {
     let (mut kind, mut delta, mut reason) = (name, false, &[][..]);
     while let Some(key) = c.key() {
         match key {
-            b"type" => kind = c.string().unwrap_or(kind),
-            b"delta" | b"partial_image_b64" => delta |= c.non_empty(),
-            b"error" => m.error |= c.truthy(),
-            b"response" => reason = read_response(c, m, facts),
-            b"usage" => facts.usage.read(c),
+            Word::Type => kind = c.string().unwrap_or(kind),
+            Word::Delta | Word::PartialImageB64 => delta |= c.non_empty(),
+            Word::Error => m.error |= c.truthy(),
+            Word::Response => reason = read_response(c, m, facts),
+            Word::Usage => facts.usage.read(c),
             _ => c.skip(),
         }
     }
-    let last = kind.rsplit(|b| *b == b'.').next().unwrap_or_default();
-    match last {
-        b"delta" => m.content = delta,
-        b"partial_image" => m.content = true,
-        b"error" => m.error = true,
-        b"failed" if kind == b"response.failed" => m.error = true,
-        b"completed"
-            if matches!(kind, b"response.completed" | b"image_generation.completed" | b"image_edit.completed") =>
-        {
+    match word(kind) {
+        Word::Error | Word::ResponseError | Word::ResponseFailed => m.error = true,
+        Word::ResponseCompleted => {
             m.terminal = true;
-            m.content |= !kind.starts_with(b"response");
             finish(b"completed", m, facts);
         }
-        b"incomplete" if kind == b"response.incomplete" => {
+        Word::ImageGenerationCompleted | Word::ImageEditCompleted => {
+            (m.terminal, m.content) = (true, true);
+            finish(b"completed", m, facts);
+        }
+        Word::ResponseIncomplete => {
             m.terminal = true;
             finish(if reason.is_empty() { b"incomplete" } else { reason }, m, facts);
         }
-        b"cancelled" if kind == b"response.cancelled" => {
+        Word::ResponseCancelled => {
             m.terminal = true;
             finish(b"cancelled", m, facts);
         }
-        _ => {}
+        _ => m.content = delta && (kind.ends_with(b".delta") || kind.ends_with(b".partial_image")),
     }
     if m.error {
         m.finish = Finish::None;
@@ -63,13 +61,13 @@ fn read_response<'a>(c: &mut Cursor<'a>, m: &mut Meaning, facts: &mut StreamFact
     }
     while let Some(key) = c.key() {
         match key {
-            b"model" => facts.read_model(c),
-            b"usage" => facts.usage.read(c),
-            b"error" => m.error |= c.truthy(),
-            b"incomplete_details" => {
+            Word::Model => facts.read_model(c),
+            Word::Usage => facts.usage.read(c),
+            Word::Error => m.error |= c.truthy(),
+            Word::IncompleteDetails => {
                 if c.enter(b'{') {
                     while let Some(key) = c.key() {
-                        if key == b"reason" {
+                        if key == Word::Reason {
                             reason = c.string().unwrap_or_default();
                         } else {
                             c.skip();
