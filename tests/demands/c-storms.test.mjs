@@ -57,6 +57,7 @@ describe("C6 a fan-out doesn't come back in step", () => {
     const { chat, attempts } = await rig(t, firstFails(), {
       retry: { baseMs: 400, capMs: 400, jitter: "full", budget: false },
       breaker: false,
+      concurrency: false,
     });
     const responses = await Promise.all(Array.from({ length: 50 }, (_, i) => chat({ prompt: `call ${i}` })));
     assert.ok(responses.every((response) => response.status === 200));
@@ -74,6 +75,7 @@ describe("C6 a fan-out doesn't come back in step", () => {
       const { chat, attempts } = await rig(t, firstFails(), {
         retry: { baseMs: 300, capMs: 300, budget: false },
         breaker: false,
+        concurrency: false,
       });
       await Promise.all(Array.from({ length: 10 }, (_, n) => chat({ prompt: `call ${n}` })));
       drawn.push(
@@ -96,7 +98,7 @@ describe("C6 a fan-out doesn't come back in step", () => {
         failed.add(prompt);
         return openai.rateLimited({ "retry-after-ms": "500" });
       },
-      { retry: { budget: false }, breaker: false },
+      { retry: { budget: false }, breaker: false, concurrency: false },
     );
     await Promise.all(Array.from({ length: 20 }, (_, i) => chat({ prompt: `call ${i}` })));
     const first = new Map();
@@ -111,6 +113,7 @@ describe("C6 a fan-out doesn't come back in step", () => {
     const { chat, upstream, attempts } = await rig(t, () => openai.overloaded(), {
       retry: { budget: { ratio: 0.2, minPerSecond: 1 } },
       breaker: false,
+      concurrency: false,
     });
     for (let batch = 0; batch < 10; batch++) {
       await Promise.all(Array.from({ length: 20 }, (_, i) => chat({ prompt: `call ${batch}.${i}` })));

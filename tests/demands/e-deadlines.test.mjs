@@ -65,6 +65,7 @@ describe("E3 a total deadline over all attempts", { concurrency: true }, () => {
       retry: { maxAttempts: 20, baseMs: 50, capMs: 50, budget: false },
       timeouts: { totalMs: 400 },
       breaker: false,
+      concurrency: false,
     });
     const { value: response, ms } = await timed(() => chat());
     assert.equal(response.status, 503);
