@@ -527,6 +527,7 @@ impl Call {
         let verdict = classify::classify(&signal);
         if let Some(attempt) = &mut self.attempt {
             attempt.bytes = reading.bytes;
+            attempt.delivery = classify::delivery(Some(reading.status), None);
             if attempt.provider_request_id.is_empty() && verdict.is_some() {
                 attempt.provider_request_id =
                     providers::request_id(signal.provider, headers, bytes).map_or_else(String::new, |id| clean(&id));
@@ -650,12 +651,10 @@ impl Call {
         let delivery = self.attempt.as_ref().map_or(Delivery::NotSent, |a| a.delivery);
         self.settle(Some(&verdict), world);
         let policy = self.spec.policy;
-        let steps = self.attempts.saturating_sub(self.spec.earlier_attempts).max(1);
-        let mut backoff = self.waits.delay(steps, world.rng);
-        if verdict.class == ErrorClass::Overloaded {
-            // Capacity comes back slowly, and every early return takes some of it away.
-            backoff = backoff.times(2).min(policy.cap);
-        }
+        // Capacity comes back slowly, and every early return takes some of it away: an overload is waited out a step longer.
+        let longer = u32::from(verdict.class == ErrorClass::Overloaded);
+        let steps = self.attempts.saturating_sub(self.spec.earlier_attempts).max(1).saturating_add(longer);
+        let backoff = self.waits.delay(steps, world.rng);
         let spread = verdict.wait_hint.map_or(Millis::ZERO, |hint| Backoff::hinted(hint, world.rng).minus(hint));
         let facts = Facts {
             verdict: &verdict,
@@ -743,6 +742,13 @@ impl Call {
     }
 
     fn cancel(&mut self, world: &mut World<'_>) -> Action {
+        // A reader that stops behind the end of an answer has not given up on it: the OpenAI SDK does so after `[DONE]`.
+        if let State::Stream(streaming) = &self.state
+            && streaming.guard.is_committed()
+            && streaming.guard.is_whole()
+        {
+            return self.stream_ended(world);
+        }
         self.end_early(Status::Cancelled, ErrorClass::Cancelled, "cancelled", world);
         Action::Reject
     }
