@@ -444,7 +444,13 @@ impl Call {
                 self.permit = Some(permit);
                 self.send(world)
             }
-            Admission::Wait { until, .. } => {
+            Admission::Wait { until, reason } => {
+                let wait = self.now.until(until);
+                // A wait that would not be slept through after an answer is not begun here either.
+                if reason == Reason::BucketCooling && wait > self.spec.policy.max_wait.plus(COOLING_SLACK) {
+                    world.control.leave(self.id, self.now);
+                    return self.refuse(ErrorClass::RateLimited, reason.name(), Some(wait), world);
+                }
                 self.state = State::Admitting { until };
                 Action::Wait
             }
