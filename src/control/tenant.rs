@@ -69,6 +69,8 @@ pub(crate) struct Tenant {
     requests: Option<Rate>,
     tokens: Option<Rate>,
     lanes: BTreeMap<u32, Lane>,
+    /// Its calls that wait, wherever.
+    pub(crate) waits: usize,
     /// Calls that wait for this tenant's own limits, by age, for each priority.
     pub(crate) waiting: [BTreeMap<(u64, u64), u32>; 2],
 }
@@ -81,16 +83,13 @@ impl Tenant {
             requests: limits.requests_per_minute.map(|rate| Rate::new(rate, now)),
             tokens: limits.tokens_per_minute.map(|rate| Rate::new(rate, now)),
             lanes: BTreeMap::new(),
+            waits: 0,
             waiting: [BTreeMap::new(), BTreeMap::new()],
         }
     }
 
     pub(crate) fn active(&self) -> u32 {
         self.active
-    }
-
-    pub(crate) fn queued(&self) -> usize {
-        self.waiting.iter().map(BTreeMap::len).fold(0, usize::saturating_add)
     }
 
     /// Why a call cannot go yet, and when it can if only time is in the way. `capacity` is the target's concurrency
@@ -160,6 +159,11 @@ impl Tenant {
         start
     }
 
+    /// Whether its calls take turns already, so that a new one has some of its own before it.
+    pub(crate) fn is_behind(&mut self, target: Slot, priority: Priority, clock: u64) -> bool {
+        self.lane(target).tags.get(priority as usize).is_some_and(|tag| *tag > clock)
+    }
+
     fn lane(&mut self, target: Slot) -> &mut Lane {
         if self.lanes.len() >= 16 {
             self.lanes.retain(|index, lane| lane.active > 0 || *index == target.index);
@@ -168,7 +172,7 @@ impl Tenant {
     }
 
     fn is_idle(&self) -> bool {
-        self.active == 0 && self.queued() == 0
+        self.active == 0 && self.waits == 0
     }
 }
 
