@@ -66,7 +66,7 @@ pub struct Load {
     pub clients: u64,
     pub priority: Priority,
     pub tenant: &'static str,
-    /// Whether its clients are the first one's or others'.
+    /// From a logical request's arrival, ms.
     pub deadline: u64,
 }
 
@@ -96,6 +96,8 @@ enum Answer {
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub logical: u64,
+    /// Logical requests by load.
+    pub arrived: [u64; 2],
     pub sent: u64,
     pub succeeded: u64,
     pub rejected: u64,
@@ -121,19 +123,26 @@ impl Report {
         series[(from / 1_000) as usize..(to / 1_000) as usize].iter().sum()
     }
 
+    /// Share of a load's logical requests that succeeded.
+    pub fn answered(&self, load: usize) -> f64 {
+        let good = self.latencies.iter().filter(|(_, of, _)| *of == load).count();
+        good as f64 / self.arrived[load].max(1) as f64
+    }
+
     /// Requests sent for each logical request, over a span.
     pub fn per_logical(&self, from: u64, to: u64) -> f64 {
         Self::sum(&self.sent_series, from, to) as f64 / Self::sum(&self.arrived_series, from, to).max(1) as f64
     }
 
-    /// Seconds after `from` until three seconds in a row together have 95 % of `level` a second.
-    pub fn recovery(&self, from: u64, level: f64) -> Option<u64> {
+    /// Seconds after `from` from which on 95 % of what arrives within a second is answered, for three of them in a row.
+    pub fn recovery(&self, from: u64) -> Option<u64> {
+        let mut good = vec![0_u64; self.arrived_series.len()];
+        for (at, _, _) in &self.latencies {
+            good[(at / 1_000) as usize] += 1;
+        }
+        let well = |second: usize| good[second] as f64 >= 0.95 * self.arrived_series[second] as f64;
         let start = (from / 1_000) as usize;
-        let windows = self.good_series[start..].windows(3);
-        windows
-            .enumerate()
-            .find(|(_, window)| window.iter().sum::<u64>() as f64 >= 0.95 * level * 3.0)
-            .map(|(at, _)| at as u64)
+        (start..good.len() - 3).find(|second| (*second..second + 3).all(well)).map(|second| (second - start) as u64)
     }
 }
 
@@ -143,6 +152,8 @@ struct Call {
     arrived: u64,
     deadline: u64,
     attempts: u32,
+    /// Its own, so that a call meets the same latencies whoever else is there.
+    rng: fastrand::Rng,
     permit: Option<Permit>,
     backoff: Backoff,
     done: bool,
@@ -162,6 +173,7 @@ struct Run<'a> {
     scenario: &'a Scenario,
     policy: Policy,
     rng: fastrand::Rng,
+    arrivals: Vec<fastrand::Rng>,
     now: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     sequence: u64,
@@ -185,6 +197,7 @@ pub fn play(scenario: &Scenario, policy: Policy) -> Report {
         scenario,
         policy,
         rng: fastrand::Rng::with_seed(scenario.seed),
+        arrivals: (0..2).map(|load| fastrand::Rng::with_seed(scenario.seed * 2 + load)).collect(),
         now: 0,
         events: BinaryHeap::new(),
         sequence: 0,
@@ -222,7 +235,7 @@ impl Run<'_> {
 
     fn next_arrival(&mut self, load: usize) {
         let mean = 1_000.0 / self.scenario.loads[load].per_second;
-        let gap = -mean * (1.0 - self.rng.f64()).ln();
+        let gap = -mean * (1.0 - self.arrivals[load].f64()).ln();
         let at = self.now + (gap.round() as u64);
         if at < self.scenario.length {
             self.push(at, Event::Arrive(load));
@@ -243,9 +256,10 @@ impl Run<'_> {
         self.next_arrival(load);
         let of = self.scenario.loads[load];
         let before: u64 = self.scenario.loads[..load].iter().map(|load| load.clients).sum();
-        let client = before + self.rng.u64(0..of.clients);
+        let client = before + self.arrivals[load].u64(0..of.clients);
         let second = self.second();
         self.report.logical += 1;
+        self.report.arrived[load] += 1;
         self.report.arrived_series[second] += 1;
         self.calls.push(Call {
             load,
@@ -253,6 +267,7 @@ impl Run<'_> {
             arrived: self.now,
             deadline: self.now + of.deadline,
             attempts: 0,
+            rng: self.arrivals[load].fork(),
             permit: None,
             backoff: Backoff::new(Millis(500), Millis(8_000), Jitter::Full),
             done: false,
@@ -319,8 +334,10 @@ impl Run<'_> {
         self.report.sent += 1;
         let second = self.second();
         self.report.sent_series[second] += 1;
-        let slow = if self.rng.u32(0..100) < 2 { 5.0 } else { 1.0 };
-        let latency = (300.0 + 500.0 * -(1.0 - self.rng.f64()).ln()) * slow;
+        let rng = &mut self.calls[call].rng;
+        let slow = if rng.u32(0..100) < 2 { 5.0 } else { 1.0 };
+        let latency = (300.0 + 500.0 * -(1.0 - rng.f64()).ln()) * slow;
+        let luck = rng.f64();
         let within = |span: Option<(u64, u64)>| span.is_some_and(|(from, to)| (from..to).contains(&self.now));
         let (answer, took) = if within(self.scenario.outage) {
             (Answer::Failed, 50)
@@ -332,7 +349,7 @@ impl Run<'_> {
             (Answer::RateLimited(self.scenario.hints.then_some(hint)), 30)
         } else {
             match self.scenario.brownout {
-                Some((from, to, share)) if (from..to).contains(&self.now) && self.rng.f64() < share => {
+                Some((from, to, share)) if (from..to).contains(&self.now) && luck < share => {
                     (Answer::Failed, latency as u64)
                 }
                 _ => (Answer::Ok, latency as u64),
@@ -447,6 +464,64 @@ impl Run<'_> {
             }
         }
     }
+}
+
+fn load(per_second: f64) -> Load {
+    Load { per_second, clients: 1_000, priority: Priority::Interactive, tenant: "", deadline: 30_000 }
+}
+
+/// 1,000 clients, 200 requests a second, and a minute without a provider.
+pub fn outage(seed: u64) -> Scenario {
+    Scenario {
+        seed,
+        length: 240_000,
+        limit_per_minute: 18_000,
+        outage: Some((60_000, 120_000)),
+        brownout: None,
+        hints: true,
+        headers: true,
+        loads: vec![load(200.0)],
+    }
+}
+
+/// The same clients, and a minute in which three requests in ten fail.
+pub fn brownout(seed: u64) -> Scenario {
+    Scenario { outage: None, brownout: Some((60_000, 120_000, 0.3)), ..outage(seed) }
+}
+
+/// Three times the limit.
+pub fn overload(seed: u64, hints: bool, headers: bool) -> Scenario {
+    let loads = vec![load(30.0)];
+    Scenario { length: 360_000, limit_per_minute: 600, outage: None, hints, headers, loads, ..outage(seed) }
+}
+
+/// Interactive work well below the limit.
+pub fn quiet(seed: u64) -> Scenario {
+    let loads = vec![Load { clients: 100, ..load(8.0) }];
+    Scenario { length: 360_000, limit_per_minute: 1_200, outage: None, loads, ..outage(seed) }
+}
+
+/// The same, and another tenant's batch work of ten times the limit.
+pub fn flood(seed: u64) -> Scenario {
+    let mut scenario = quiet(seed);
+    let batch = Load { clients: 10, priority: Priority::Batch, tenant: "flood", ..load(200.0) };
+    scenario.loads.push(batch);
+    scenario
+}
+
+/// Successes of the steady state, as a share of what the limit allows.
+pub fn steady_goodput(run: &Report) -> f64 {
+    Report::sum(&run.good_series, 60_000, 360_000) as f64 / 3_000.0
+}
+
+/// Share of requests answered 429 in the steady state.
+pub fn steady_rejected(run: &Report) -> f64 {
+    let sent = Report::sum(&run.sent_series, 60_000, 360_000).max(1);
+    Report::sum(&run.rejected_series, 60_000, 360_000) as f64 / sent as f64
+}
+
+pub fn mean(runs: &[Report], of: impl Fn(&Report) -> f64) -> f64 {
+    runs.iter().map(of).sum::<f64>() / runs.len() as f64
 }
 
 /// One client with a request every four seconds and a fallback, through an outage of a minute: what reaches the dead
