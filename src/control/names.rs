@@ -6,7 +6,6 @@
 //! slot lives with its owner.
 
 use crate::time::Instant;
-use std::collections::BTreeMap;
 
 /// Longest name that is kept as it came, in bytes. A longer one is cut and told apart by a hash.
 pub(crate) const MAX_NAME: usize = 128;
@@ -28,8 +27,9 @@ struct Entry {
 /// Names to slots, at most `cap` of them.
 #[derive(Debug)]
 pub(crate) struct Names {
-    map: BTreeMap<Box<str>, u32>,
     entries: Vec<Entry>,
+    /// Indices of the entries, in order of their names.
+    order: Vec<u32>,
     cap: usize,
 }
 
@@ -52,7 +52,7 @@ impl Entered {
 
 impl Names {
     pub(crate) fn new(cap: usize) -> Self {
-        Self { map: BTreeMap::new(), entries: Vec::new(), cap: cap.max(1) }
+        Self { entries: Vec::new(), order: Vec::new(), cap: cap.max(1) }
     }
 
     /// The slot of `name`, entered if there is room. `idle(index)` says whether an entry may be forgotten.
@@ -64,7 +64,7 @@ impl Names {
         } else {
             name
         };
-        if let Some(index) = self.map.get(name).copied() {
+        if let Some(&index) = self.place(name).ok().and_then(|place| self.order.get(place)) {
             let entry = self.entries.get_mut(index as usize)?;
             entry.used = entry.used.max(now);
             return Some(Entered::Known(Slot { index, generation: entry.generation }));
@@ -75,12 +75,15 @@ impl Names {
             index
         } else {
             let oldest = self.oldest(idle)?;
+            if let Ok(place) = self.place(self.name(oldest)) {
+                self.order.remove(place);
+            }
             let entry = self.entries.get_mut(oldest)?;
-            self.map.remove(&entry.name);
             *entry = Entry { name: name.into(), used: now, generation: entry.generation.wrapping_add(1) };
             u32::try_from(oldest).ok()?
         };
-        self.map.insert(name.into(), index);
+        let place = self.place(name).unwrap_or_else(|place| place);
+        self.order.insert(place, index);
         self.slot(index as usize).map(Entered::Fresh)
     }
 
@@ -94,14 +97,15 @@ impl Names {
         self.cap
     }
 
+    /// Where a name stands in `order`, or belongs.
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.order.binary_search_by(|&index| self.name(index as usize).cmp(name))
+    }
+
     /// The slot of a name that is known.
     pub(crate) fn find(&self, name: &str) -> Option<Slot> {
-        let index = if name.len() > MAX_NAME {
-            self.map.get(shorten(name).as_str()).copied()
-        } else {
-            self.map.get(name).copied()
-        }?;
-        self.slot(index as usize)
+        let place = if name.len() > MAX_NAME { self.place(&shorten(name)) } else { self.place(name) };
+        self.slot(*self.order.get(place.ok()?)? as usize)
     }
 
     /// Whether the slot still belongs to the name that it was given to.
@@ -128,7 +132,7 @@ impl Names {
 
     /// Slots in the order of their names: a stable order for what is shown.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.map.iter().map(|(name, index)| (&**name, *index as usize))
+        self.order.iter().map(|&index| (self.name(index as usize), index as usize))
     }
 }
 
