@@ -118,8 +118,8 @@ pub(crate) struct Queue {
     clocks: [u64; 2],
     /// Interactive turns since batch work last had one.
     run: u32,
-    /// What all that wait will take.
-    pub(crate) cost: Cost,
+    /// What those that wait will take, by priority.
+    costs: [Cost; 2],
 }
 
 impl Queue {
@@ -127,8 +127,14 @@ impl Queue {
         self.lines.iter().all(Order::is_empty)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.lines.iter().map(Order::len).fold(0, usize::saturating_add)
+    /// How many, and what of, go before a newcomer of this priority.
+    pub(crate) fn ahead(&self, priority: Priority) -> (usize, Cost) {
+        let [interactive, batch] = &self.lines;
+        let [cost, more] = self.costs;
+        match priority {
+            Priority::Interactive => (interactive.len(), cost),
+            Priority::Batch => (interactive.len().saturating_add(batch.len()), cost.plus(more)),
+        }
     }
 
     pub(crate) fn clock(&self, priority: Priority) -> u64 {
@@ -136,15 +142,18 @@ impl Queue {
     }
 
     pub(crate) fn insert(&mut self, priority: Priority, key: Key, index: u32, cost: Cost) {
-        self.cost = self.cost.plus(cost);
+        if let Some(sum) = self.costs.get_mut(priority as usize) {
+            *sum = sum.plus(cost);
+        }
         if let Some(line) = self.lines.get_mut(priority as usize) {
             line.insert(key, index);
         }
     }
 
     pub(crate) fn remove(&mut self, priority: Priority, key: Key, cost: Cost) {
-        if self.lines.get_mut(priority as usize).is_some_and(|line| line.remove(key)) {
-            self.cost = self.cost.minus(cost);
+        let removed = self.lines.get_mut(priority as usize).is_some_and(|line| line.remove(key));
+        if let (true, Some(sum)) = (removed, self.costs.get_mut(priority as usize)) {
+            *sum = sum.minus(cost);
         }
     }
 

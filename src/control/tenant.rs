@@ -57,7 +57,6 @@ fn scaled(amount: u64) -> i64 {
 /// What a tenant has at one target.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
-    /// The target, by index.
     target: u32,
     active: u32,
     /// Where its next call stands in the queue's virtual time.
@@ -71,6 +70,8 @@ pub(crate) struct Tenant {
     requests: Option<Rate>,
     tokens: Option<Rate>,
     lanes: Vec<Lane>,
+    /// Its calls that wait, wherever.
+    pub(crate) waits: usize,
     /// Calls that wait for this tenant's own limits, by age, for each priority.
     pub(crate) waiting: [Order; 2],
 }
@@ -83,16 +84,13 @@ impl Tenant {
             requests: limits.requests_per_minute.map(|rate| Rate::new(rate, now)),
             tokens: limits.tokens_per_minute.map(|rate| Rate::new(rate, now)),
             lanes: Vec::new(),
+            waits: 0,
             waiting: [Order::default(), Order::default()],
         }
     }
 
     pub(crate) fn active(&self) -> u32 {
         self.active
-    }
-
-    pub(crate) fn queued(&self) -> usize {
-        self.waiting.iter().map(Order::len).fold(0, usize::saturating_add)
     }
 
     /// Why a call cannot go yet, and when it can if only time is in the way. `capacity` is the target's concurrency
@@ -164,20 +162,27 @@ impl Tenant {
         start
     }
 
+    /// Whether its calls take turns already, so that a new one has some of its own before it.
+    pub(crate) fn is_behind(&mut self, target: Slot, priority: Priority, clock: u64) -> bool {
+        let tag = self.lane(target).and_then(|lane| lane.tags.get(priority as usize));
+        tag.is_some_and(|tag| *tag > clock)
+    }
+
+    /// Its lane at a target, made if need be: there are few, and those without a call are forgotten.
     fn lane(&mut self, target: Slot) -> Option<&mut Lane> {
-        if self.lanes.len() >= 16 {
-            self.lanes.retain(|lane| lane.active > 0 || lane.target == target.index);
-        }
-        let known = self.lanes.iter().position(|lane| lane.target == target.index);
-        if known.is_none() {
+        let place = self.lanes.iter().position(|lane| lane.target == target.index);
+        if place.is_none() {
+            if self.lanes.len() >= 16 {
+                self.lanes.retain(|lane| lane.active > 0);
+            }
             self.lanes.push(Lane { target: target.index, ..Lane::default() });
         }
-        let at = known.unwrap_or(self.lanes.len().saturating_sub(1));
-        self.lanes.get_mut(at)
+        let last = self.lanes.len().saturating_sub(1);
+        self.lanes.get_mut(place.unwrap_or(last))
     }
 
     fn is_idle(&self) -> bool {
-        self.active == 0 && self.queued() == 0
+        self.active == 0 && self.waits == 0
     }
 }
 
@@ -192,10 +197,9 @@ pub(crate) struct Tenants {
 
 impl Tenants {
     pub(crate) fn new(default: TenantLimits, named: &[(String, TenantLimits)], cap: usize) -> Self {
-        let by_name = named.iter().map(|(name, limits)| (name.as_str().into(), *limits)).collect();
         let mut table = Names::new(cap.saturating_add(1));
         table.enter("", Instant(0), &|_| false);
-        Self { default, named: by_name, names: table, list: vec![Tenant::new(default, Instant(0))] }
+        Self { default, named: named.to_vec(), names: table, list: vec![Tenant::new(default, Instant(0))] }
     }
 
     /// The tenant of a name. A new one makes an idle one forgotten that was not seen for a minute, so that its rates
@@ -214,7 +218,8 @@ impl Tenants {
         let entered = self.names.enter(name, now, &|index| victim == Some(index));
         let Some(entered) = entered else { return Slot::default() };
         if let Entered::Fresh(slot) = entered {
-            let limits = self.named.iter().rfind(|(own, _)| own == name).map_or(self.default, |(_, limits)| *limits);
+            let own = self.named.iter().find(|(own, _)| own == name);
+            let limits = own.map_or(self.default, |(_, limits)| *limits);
             let fresh = Tenant::new(limits, now);
             match self.list.get_mut(slot.index as usize) {
                 Some(tenant) => *tenant = fresh,
