@@ -7,10 +7,13 @@ export { KeelConfigError, KeelError } from "./errors.js";
 export { createKeel } from "./keel.js";
 export type {
   AttemptRecord,
+  BreakerOptions,
   CallContext,
   CallRecord,
   Classification,
   Clock,
+  ConcurrencyOptions,
+  ControlState,
   ErrorClass,
   FailureFacts,
   FailureSignal,
@@ -19,6 +22,8 @@ export type {
   LedgerRecord,
   LedgerSink,
   NoticeRecord,
+  Pool,
+  PoolKey,
   Protocol,
   ProviderOptions,
   RetryBudgetOptions,
@@ -27,6 +32,8 @@ export type {
   ScopedKeel,
   Scope,
   StreamOptions,
+  TenantLimits,
   TimeoutOptions,
   URLPattern,
+  VendorLimitState,
 } from "./types.js";

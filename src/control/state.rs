@@ -318,7 +318,7 @@ fn number(text: &str) -> Option<u64> {
 
 impl Bucket {
     /// How long it cools, for what is shown.
-    fn cooling_until(&self, now: Instant) -> (Option<Instant>, ErrorClass) {
+    pub(super) fn cooling_until(&self, now: Instant) -> (Option<Instant>, ErrorClass) {
         let until = self.cools_until();
         (Some(until).filter(|until| now.until(*until) > Millis::ZERO), self.class)
     }
