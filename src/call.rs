@@ -20,13 +20,15 @@
 use crate::backoff::Backoff;
 use crate::body::JsonWalk;
 use crate::class::{Classification, Delivery, ErrorClass, Scope};
+use crate::classify::fingerprint::fingerprint;
 use crate::classify::{self, CustomRule, Signal, TransportError, providers};
 use crate::control::{
     Admission, Ask, BucketId, CallId, Control, LimitKind, LimitWindow, Outcome, Permit, Priority, Reason, RetryCost,
     VendorLimit,
 };
+use crate::drift::Drift;
 use crate::headers::Headers;
-use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean};
+use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean, pack_notice};
 use crate::limits::{self, Axis, Window};
 use crate::policy::Policy;
 use crate::protocol::Protocol;
@@ -157,6 +159,8 @@ pub struct World<'w> {
     pub rng: &'w mut fastrand::Rng,
     /// Packed records, in the order in which things ended.
     pub outbox: &'w mut String,
+    /// Counts the errors that no rule knows.
+    pub drift: &'w mut Drift,
 }
 
 /// How a call ended without an answer, or with a failed one.
@@ -444,7 +448,13 @@ impl Call {
                 self.permit = Some(permit);
                 self.send(world)
             }
-            Admission::Wait { until, .. } => {
+            Admission::Wait { until, reason } => {
+                let wait = self.now.until(until);
+                // A wait that would not be slept through after an answer is not begun here either.
+                if reason == Reason::BucketCooling && wait > self.spec.policy.max_wait.plus(COOLING_SLACK) {
+                    world.control.leave(self.id, self.now);
+                    return self.refuse(ErrorClass::RateLimited, reason.name(), Some(wait), world);
+                }
                 self.state = State::Admitting { until };
                 Action::Wait
             }
@@ -534,6 +544,9 @@ impl Call {
             }
         }
         if let Some(verdict) = verdict {
+            if classify::is_bare(&verdict.rule) && !reading.walk.is_blank() {
+                self.note_drift(reading.status, bytes, world);
+            }
             return self.judge(verdict, true, world);
         }
         if complete && reading.is_cut_short(self.spec.protocol) {
@@ -559,6 +572,21 @@ impl Call {
                 usage::served_model(self.spec.protocol, bytes).map_or_else(String::new, |m| clean(&m));
         }
         self.succeed(world)
+    }
+
+    /// Tells of an answer that no rule knows, by its shape.
+    fn note_drift(&self, status: u16, body: &[u8], world: &mut World<'_>) {
+        let shape = fingerprint(Some(status), body);
+        if let Some(count) = world.drift.on_unknown(&shape) {
+            let mut detail = String::from("{\"fingerprint\":\"");
+            detail.extend(
+                shape.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').filter(|c| !matches!(c, '"' | '\\')),
+            );
+            detail.push_str("\",\"count\":");
+            detail.push_str(&count.to_string());
+            detail.push('}');
+            pack_notice("unknown_error_shape", self.now, &self.spec.facts.provider, &detail, world.outbox);
+        }
     }
 
     fn on_transport(&mut self, error: TransportError<'_>, world: &mut World<'_>) -> Action {

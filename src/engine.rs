@@ -8,6 +8,7 @@ use crate::call::{Action, Call, CallSpec, Input, World};
 use crate::class::Classification;
 use crate::classify::{CustomRule, providers};
 use crate::control::{CallId, Control, Notice};
+use crate::drift::Drift;
 use crate::joins::{Ended, Joins};
 use crate::ledger::{CallFacts, FIELD, RECORD, clean, pack_notice};
 use crate::policy::Policy;
@@ -93,6 +94,7 @@ pub struct Engine {
     joins: Joins,
     doubled_layer_told: bool,
     body: Option<BodyReader>,
+    drift: Drift,
 }
 
 impl Engine {
@@ -113,6 +115,7 @@ impl Engine {
             joins: Joins::default(),
             doubled_layer_told: false,
             body: None,
+            drift: Drift::default(),
         }
     }
 
@@ -266,7 +269,8 @@ impl Engine {
     /// Gives a call what happened. A number that is not (or no longer) in use does nothing.
     pub fn handle(&mut self, id: u32, input: Input<'_>, now: Instant) -> Action {
         let Some(entry) = self.calls.get_mut(&id) else { return Action::Continue };
-        let mut world = World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox };
+        let mut world =
+            World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox, drift: &mut self.drift };
         let action = entry.call.handle(now, input, &mut world);
         if matches!(action, Action::Return | Action::Fail | Action::Reject)
             && let Some(key) = entry.fingerprint
@@ -331,7 +335,12 @@ impl Engine {
             .collect();
         for id in gone {
             if let Some(mut entry) = self.calls.remove(&id) {
-                let mut world = World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox };
+                let mut world = World {
+                    control: &mut self.control,
+                    rng: &mut self.rng,
+                    outbox: &mut self.outbox,
+                    drift: &mut self.drift,
+                };
                 entry.call.abandon(now, &mut world);
             }
         }
