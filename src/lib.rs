@@ -22,6 +22,7 @@ pub mod joins;
 pub mod json;
 pub mod ledger;
 pub mod limits;
+pub mod outlook;
 pub mod policy;
 pub mod protocol;
 pub mod request;

@@ -7,6 +7,8 @@
 //! What crosses: numbers as `f64` (a `u64` would cross as a BigInt), strings once, several packed into one. A call's
 //! answer to an input is one number: the action in the low five bits, and [`RECORDS`] if records wait.
 
+mod classify;
+
 use crate::backoff::Jitter;
 use crate::call::{Action, Input};
 use crate::class::{Classification, ErrorClass, Scope};
@@ -205,13 +207,7 @@ impl Core {
     pub fn verdict(&self, id: u32) -> String {
         let mut out = String::new();
         if let Some(verdict) = self.engine.verdict(id) {
-            let hint = verdict.wait_hint.map_or_else(String::new, |m| m.0.to_string());
-            let retryable = if verdict.retryable { "1" } else { "0" };
-            for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule]
-            {
-                out.push_str(field);
-                out.push(FIELD);
-            }
+            push_verdict(&mut out, verdict);
         }
         out
     }
@@ -286,6 +282,16 @@ impl Core {
             Action::Break => 12,
         };
         if self.engine.has_records() { code | RECORDS } else { code }
+    }
+}
+
+/// Packs class, retryable, scope, wait hint, reason, rule.
+fn push_verdict(out: &mut String, verdict: &Classification) {
+    let hint = verdict.wait_hint.map_or_else(String::new, |m| m.0.to_string());
+    let retryable = if verdict.retryable { "1" } else { "0" };
+    for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule] {
+        out.push_str(field);
+        out.push(FIELD);
     }
 }
 
