@@ -20,10 +20,16 @@
 use crate::backoff::Backoff;
 use crate::body::JsonWalk;
 use crate::class::{Classification, Delivery, ErrorClass, Scope};
+use crate::classify::fingerprint::fingerprint;
 use crate::classify::{self, CustomRule, Signal, TransportError, providers};
-use crate::control::{Admission, Ask, CallId, Control, Outcome, Permit, Priority, RetryCost};
+use crate::control::{
+    Admission, Ask, BucketId, CallId, Control, LimitKind, LimitWindow, Outcome, Permit, Priority, Reason, RetryCost,
+    VendorLimit,
+};
+use crate::drift::Drift;
 use crate::headers::Headers;
-use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean};
+use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean, pack_notice};
+use crate::limits::{self, Axis, Window};
 use crate::policy::Policy;
 use crate::protocol::Protocol;
 use crate::time::{Instant, Millis};
@@ -66,6 +72,8 @@ pub struct CallSpec {
     pub joined: u32,
     /// Whether the driver has a hook that may overrule each classification.
     pub judged_by_user: bool,
+    /// Whose key it brings: a keyed hash, or empty. `None`: one of the configured pools serves it.
+    pub account: Option<String>,
 }
 
 /// What happened.
@@ -151,6 +159,8 @@ pub struct World<'w> {
     pub rng: &'w mut fastrand::Rng,
     /// Packed records, in the order in which things ended.
     pub outbox: &'w mut String,
+    /// Counts the errors that no rule knows.
+    pub drift: &'w mut Drift,
 }
 
 /// How a call ended without an answer, or with a failed one.
@@ -170,6 +180,8 @@ pub struct Ending {
 
 /// How much before its time a host's timer may fire and still count as having fired.
 const TIMER_SLACK: Millis = Millis(1);
+/// A bucket cools for exactly the hint; what a wait adds to it must not turn a hint that fits into one that does not.
+const COOLING_SLACK: Millis = Millis(2_000);
 /// Bytes of a failed answer that are read before it is judged; a longer one is judged by its beginning.
 const ERROR_BODY_CAP: u64 = 1_048_576;
 /// Bytes of a body that is read in parts which are kept for the classifier.
@@ -225,6 +237,12 @@ pub struct Call {
     failed_attempts: String,
     tail: Vec<u8>,
     pass: u64,
+    /// Buckets that failed this call, the last one first.
+    avoid: Vec<BucketId>,
+    /// Whether the driver still holds the answer of the attempt before, which can be given to the caller.
+    answer_kept: bool,
+    /// What that answer was.
+    last_verdict: Option<Classification>,
     now: Instant,
 }
 
@@ -251,6 +269,9 @@ impl Call {
             failed_attempts: String::new(),
             tail: Vec::new(),
             pass: 0,
+            avoid: Vec::new(),
+            answer_kept: false,
+            last_verdict: None,
             now,
         }
     }
@@ -409,7 +430,7 @@ impl Call {
             call: self.id,
             provider: &facts.provider,
             model: &facts.model,
-            account: Some(""),
+            account: self.spec.account.as_deref(),
             tenant: &facts.tenant,
             priority: if self.spec.batch { Priority::Batch } else { Priority::Interactive },
             input_tokens: facts.input_token_estimate.unwrap_or(0),
@@ -420,14 +441,20 @@ impl Call {
             } else {
                 self.spec.policy.min_attempt
             },
-            avoid: &[],
+            avoid: &self.avoid,
         };
         match world.control.admit(&ask, self.now) {
             Admission::Granted(permit) => {
                 self.permit = Some(permit);
                 self.send(world)
             }
-            Admission::Wait { until, .. } => {
+            Admission::Wait { until, reason } => {
+                let wait = self.now.until(until);
+                // A wait that would not be slept through after an answer is not begun here either.
+                if reason == Reason::BucketCooling && wait > self.spec.policy.max_wait.plus(COOLING_SLACK) {
+                    world.control.leave(self.id, self.now);
+                    return self.refuse(ErrorClass::RateLimited, reason.name(), Some(wait), world);
+                }
                 self.state = State::Admitting { until };
                 Action::Wait
             }
@@ -446,12 +473,11 @@ impl Call {
         } else {
             Instant::NEVER
         };
-        let facts = &self.spec.facts;
-        let mut bucket = facts.provider.clone();
-        if !facts.model.is_empty() {
-            bucket.push('/');
-            bucket.push_str(&facts.model);
-        }
+        let bucket = self
+            .permit
+            .and_then(|permit| world.control.bucket(permit.bucket))
+            .map_or_else(|| self.spec.facts.provider.clone(), clean);
+        self.answer_kept = false;
         self.attempt = Some(AttemptRecord {
             attempt_id: ulid(self.now, world.rng),
             attempt_no: self.attempts,
@@ -474,6 +500,11 @@ impl Call {
             attempt.delivery = Delivery::Answered;
             attempt.provider_request_id =
                 providers::request_id(provider, headers, b"").map_or_else(String::new, |id| clean(&id));
+        }
+        if let Some(permit) = &self.permit {
+            let mut reported = [VendorLimit::EMPTY; limits::MAX_LIMITS];
+            let count = vendor_limits(provider, headers, self.now, &mut reported);
+            world.control.on_head(permit.id, reported.get(..count).unwrap_or(&[]), status < 400, self.now);
         }
         let failed = status >= 400;
         if status == 200 && self.is_streamed(headers.get("content-type").unwrap_or("")) {
@@ -506,12 +537,16 @@ impl Call {
         let verdict = classify::classify(&signal);
         if let Some(attempt) = &mut self.attempt {
             attempt.bytes = reading.bytes;
+            attempt.delivery = classify::delivery(Some(reading.status), None);
             if attempt.provider_request_id.is_empty() && verdict.is_some() {
                 attempt.provider_request_id =
                     providers::request_id(signal.provider, headers, bytes).map_or_else(String::new, |id| clean(&id));
             }
         }
         if let Some(verdict) = verdict {
+            if classify::is_bare(&verdict.rule) && !reading.walk.is_blank() {
+                self.note_drift(reading.status, bytes, world);
+            }
             return self.judge(verdict, true, world);
         }
         if complete && reading.is_cut_short(self.spec.protocol) {
@@ -537,6 +572,21 @@ impl Call {
                 usage::served_model(self.spec.protocol, bytes).map_or_else(String::new, |m| clean(&m));
         }
         self.succeed(world)
+    }
+
+    /// Tells of an answer that no rule knows, by its shape.
+    fn note_drift(&self, status: u16, body: &[u8], world: &mut World<'_>) {
+        let shape = fingerprint(Some(status), body);
+        if let Some(count) = world.drift.on_unknown(&shape) {
+            let mut detail = String::from("{\"fingerprint\":\"");
+            detail.extend(
+                shape.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').filter(|c| !matches!(c, '"' | '\\')),
+            );
+            detail.push_str("\",\"count\":");
+            detail.push_str(&count.to_string());
+            detail.push('}');
+            pack_notice("unknown_error_shape", self.now, &self.spec.facts.provider, &detail, world.outbox);
+        }
     }
 
     fn on_transport(&mut self, error: TransportError<'_>, world: &mut World<'_>) -> Action {
@@ -629,12 +679,10 @@ impl Call {
         let delivery = self.attempt.as_ref().map_or(Delivery::NotSent, |a| a.delivery);
         self.settle(Some(&verdict), world);
         let policy = self.spec.policy;
-        let steps = self.attempts.saturating_sub(self.spec.earlier_attempts).max(1);
-        let mut backoff = self.waits.delay(steps, world.rng);
-        if verdict.class == ErrorClass::Overloaded {
-            // Capacity comes back slowly, and every early return takes some of it away.
-            backoff = backoff.times(2).min(policy.cap);
-        }
+        // Capacity comes back slowly, and every early return takes some of it away: an overload is waited out a step longer.
+        let longer = u32::from(verdict.class == ErrorClass::Overloaded);
+        let steps = self.attempts.saturating_sub(self.spec.earlier_attempts).max(1).saturating_add(longer);
+        let backoff = self.waits.delay(steps, world.rng);
         let spread = verdict.wait_hint.map_or(Millis::ZERO, |hint| Backoff::hinted(hint, world.rng).minus(hint));
         let facts = Facts {
             verdict: &verdict,
@@ -645,6 +693,10 @@ impl Call {
             deadline: self.spec.deadline,
         };
         let mut decision = decide(&facts, &policy, backoff, spread);
+        if self.may_go_elsewhere(&verdict, world) && self.attempts < policy.max_attempts && self.spec.replayable {
+            // Another bucket (or, for a bad key, another key) has not said no: it is asked at once.
+            decision = Ok(Millis::ZERO);
+        }
         if decision.is_ok() {
             let cost = if delivery == Delivery::MaybeSent { RetryCost::Ambiguous } else { RetryCost::Plain };
             if !world.control.may_retry(&self.spec.facts.provider, cost, self.now) {
@@ -655,6 +707,8 @@ impl Call {
             Ok(wait) => {
                 self.backoff = self.backoff.plus(wait);
                 self.close_attempt(&verdict, None, Decision::Retry, Some(wait), world);
+                self.answer_kept = answered;
+                self.last_verdict = Some(verdict);
                 self.state = State::Backoff { until: self.now.plus(wait) };
                 Action::Sleep
             }
@@ -716,6 +770,13 @@ impl Call {
     }
 
     fn cancel(&mut self, world: &mut World<'_>) -> Action {
+        // A reader that stops behind the end of an answer has not given up on it: the OpenAI SDK does so after `[DONE]`.
+        if let State::Stream(streaming) = &self.state
+            && streaming.guard.is_committed()
+            && streaming.guard.is_whole()
+        {
+            return self.stream_ended(world);
+        }
         self.end_early(Status::Cancelled, ErrorClass::Cancelled, "cancelled", world);
         Action::Reject
     }
@@ -760,7 +821,7 @@ impl Call {
             retry_at: retry_after.map(|wait| self.now.plus(wait)),
         };
         self.finish(Status::Failed, Some(ending), world);
-        Action::Fail
+        if self.answer_kept { Action::Return } else { Action::Fail }
     }
 
     fn finish(&mut self, status: Status, ending: Option<Ending>, world: &mut World<'_>) {
@@ -794,10 +855,31 @@ impl Call {
         self.ending = ending;
     }
 
+    /// Whether a failure leaves another bucket of the pool, or another key, to try at once.
+    fn may_go_elsewhere(&self, verdict: &Classification, world: &World<'_>) -> bool {
+        let elsewhere = match verdict.class {
+            ErrorClass::AuthError | ErrorClass::PermissionError => verdict.scope == Scope::Key,
+            ErrorClass::RateLimited
+            | ErrorClass::QuotaExhausted
+            | ErrorClass::ServerError
+            | ErrorClass::ConnectionError
+            | ErrorClass::Timeout
+            | ErrorClass::StreamInterrupted => matches!(verdict.scope, Scope::Key | Scope::Bucket),
+            _ => false,
+        };
+        elsewhere
+            && self.spec.account.is_none()
+            && world.control.has_alternative(&self.spec.facts.provider, &self.spec.facts.model, self.now)
+    }
+
     /// Gives the permit back with what became of the attempt.
     fn settle(&mut self, verdict: Option<&Classification>, world: &mut World<'_>) {
         let Some(permit) = self.permit.take() else { return };
         let Some(attempt) = &self.attempt else { return };
+        if verdict.is_some() {
+            self.avoid.insert(0, permit.bucket);
+            self.avoid.truncate(4);
+        }
         let outcome = Outcome {
             class: verdict.map(|v| v.class),
             scope: verdict.map(|v| v.scope),
@@ -841,6 +923,36 @@ impl Reading {
         }
         says_json || (protocol != Protocol::Unknown && !self.walk.is_broken())
     }
+}
+
+/// The limits that a response's headers report, as the control plane takes them; returns how many there are.
+fn vendor_limits(
+    provider: &str,
+    headers: Headers<'_>,
+    now: Instant,
+    into: &mut [VendorLimit; limits::MAX_LIMITS],
+) -> usize {
+    let mut count = 0_usize;
+    for limit in limits::limits(provider, headers, now).iter() {
+        let kind = match limit.axis {
+            Axis::Requests => LimitKind::Requests,
+            Axis::Tokens => LimitKind::Tokens,
+            Axis::InputTokens => LimitKind::InputTokens,
+            Axis::OutputTokens => LimitKind::OutputTokens,
+            Axis::Plan => continue,
+        };
+        let window = match limit.window {
+            Window::Minute => LimitWindow::Minute,
+            Window::Day => LimitWindow::Day,
+            Window::Unknown => LimitWindow::Unknown,
+        };
+        if let Some(slot) = into.get_mut(count) {
+            let (total, remaining, reset_at) = (limit.limit, limit.remaining, limit.reset_at);
+            *slot = VendorLimit { kind, window, limit: total, remaining, reset_at };
+            count = count.saturating_add(1);
+        }
+    }
+    count
 }
 
 /// A verdict of our own, not read from an answer.

@@ -7,7 +7,8 @@
 use crate::call::{Action, Call, CallSpec, Input, World};
 use crate::class::Classification;
 use crate::classify::{CustomRule, providers};
-use crate::control::{CallId, Control};
+use crate::control::{CallId, Control, Notice};
+use crate::drift::Drift;
 use crate::joins::{Ended, Joins};
 use crate::ledger::{CallFacts, FIELD, RECORD, clean, pack_notice};
 use crate::policy::Policy;
@@ -62,6 +63,8 @@ pub struct Begin<'a> {
     pub layer_timeout: Option<Millis>,
     /// The caller's own deadline, from now.
     pub deadline: Option<Millis>,
+    /// The key that the request carries, of which only a keyed hash is kept; empty for none.
+    pub credential: &'a str,
     /// Tokens as the user's own estimator counts them.
     pub token_estimate: Option<u64>,
     /// Whether the driver has a hook that may overrule verdicts.
@@ -91,6 +94,7 @@ pub struct Engine {
     joins: Joins,
     doubled_layer_told: bool,
     body: Option<BodyReader>,
+    drift: Drift,
 }
 
 impl Engine {
@@ -111,6 +115,7 @@ impl Engine {
             joins: Joins::default(),
             doubled_layer_told: false,
             body: None,
+            drift: Drift::default(),
         }
     }
 
@@ -123,6 +128,42 @@ impl Engine {
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// The control plane.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// The control plane, for what a person does to it (enabling a key) and what a restart brings back.
+    pub fn control_mut(&mut self) -> &mut Control {
+        &mut self.control
+    }
+
+    /// Enables a key that was disabled; false if there is none of that id.
+    pub fn enable_key(&mut self, id: &str, now: Instant) -> bool {
+        let known = self.control.enable_key(id, now);
+        self.pass_notices_on();
+        known
+    }
+
+    fn pass_notices_on(&mut self) {
+        while let Some(notice) = self.control.take_notice() {
+            pack_notice(notice.kind.name(), notice.at, &clean(&notice.subject), &detail(&notice), &mut self.outbox);
+        }
+    }
+
+    /// A waiting call that should ask again now.
+    pub fn take_woken(&mut self) -> Option<u32> {
+        while let Some(call) = self.control.take_woken() {
+            if let Ok(id) = u32::try_from(call.0)
+                && self.calls.contains_key(&id)
+            {
+                return Some(id);
+            }
+        }
+        None
     }
 
     /// Takes a part of the request body of the call that begins next.
@@ -187,6 +228,7 @@ impl Engine {
             (None, "") => ulid(now, &mut self.rng),
             (None, given) => clean(given),
         };
+        let account = if self.control.has_pool(&provider) { None } else { Some(self.account(begin.credential)) };
         let estimate = begin.token_estimate.or_else(|| has_body.then(|| body.bytes.div_ceil(4)));
         let joined = repeated.as_ref().map_or(0, |e| e.joined.saturating_add(1));
         let spec = CallSpec {
@@ -212,6 +254,7 @@ impl Engine {
             earlier_attempts: repeated.as_ref().map_or(0, |e| e.attempts),
             joined,
             judged_by_user: begin.judged_by_user,
+            account,
         };
         let id = self.free_number();
         let call = Call::new(CallId(u64::from(id)), spec);
@@ -226,7 +269,8 @@ impl Engine {
     /// Gives a call what happened. A number that is not (or no longer) in use does nothing.
     pub fn handle(&mut self, id: u32, input: Input<'_>, now: Instant) -> Action {
         let Some(entry) = self.calls.get_mut(&id) else { return Action::Continue };
-        let mut world = World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox };
+        let mut world =
+            World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox, drift: &mut self.drift };
         let action = entry.call.handle(now, input, &mut world);
         if matches!(action, Action::Return | Action::Fail | Action::Reject)
             && let Some(key) = entry.fingerprint
@@ -243,6 +287,7 @@ impl Engine {
         if matches!(action, Action::Deliver) {
             self.calls.remove(&id);
         }
+        self.pass_notices_on();
         action
     }
 
@@ -290,7 +335,12 @@ impl Engine {
             .collect();
         for id in gone {
             if let Some(mut entry) = self.calls.remove(&id) {
-                let mut world = World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox };
+                let mut world = World {
+                    control: &mut self.control,
+                    rng: &mut self.rng,
+                    outbox: &mut self.outbox,
+                    drift: &mut self.drift,
+                };
                 entry.call.abandon(now, &mut world);
             }
         }
@@ -334,6 +384,19 @@ impl Engine {
         out
     }
 
+    /// A short name for whoever a key belongs to: tells keys apart, and tells nothing of them.
+    fn account(&self, credential: &str) -> String {
+        use core::hash::Hasher;
+        if credential.is_empty() {
+            return String::new();
+        }
+        let mut hasher = siphasher::sip::SipHasher13::new_with_key(&self.hash_key);
+        hasher.write(credential.as_bytes());
+        let mut name = hex(u128::from(hasher.finish()));
+        name.replace_range(..26, "key-");
+        name
+    }
+
     fn free_number(&mut self) -> u32 {
         loop {
             let id = self.next;
@@ -369,6 +432,29 @@ fn fingerprint(method: &str, url: &str, body: u128) -> u128 {
     hasher.write(b"\n");
     hasher.write(url.as_bytes());
     hasher.finish128().as_u128()
+}
+
+/// The detail of a notice as JSON: class, until when, and the new value, as far as they are known.
+fn detail(notice: &Notice) -> String {
+    let mut out = String::from("{");
+    if let Some(class) = notice.class {
+        out.push_str("\"class\":\"");
+        out.push_str(class.name());
+        out.push('"');
+    }
+    for (name, value) in [("until_ms", notice.until.map(|at| at.0)), ("value", notice.value)] {
+        if let Some(value) = value {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push('"');
+            out.push_str(name);
+            out.push_str("\":");
+            out.push_str(&value.to_string());
+        }
+    }
+    out.push('}');
+    out
 }
 
 fn hex(value: u128) -> String {

@@ -16,6 +16,7 @@ pub mod classify;
 pub mod control;
 pub mod dates;
 pub mod deadline;
+pub mod drift;
 pub mod engine;
 pub mod headers;
 pub mod joins;

@@ -1,6 +1,6 @@
 /** Checks the options of `createKeel` and turns them into the flat values that the core takes. */
 import { KeelConfigError } from "./errors.js";
-import type { CallContext, Clock, KeelOptions, ProviderOptions, RetryOptions, StreamOptions, TimeoutOptions } from "./types.js";
+import type { CallContext, Clock, KeelOptions, Pool, ProviderOptions, RetryOptions, StreamOptions, TimeoutOptions } from "./types.js";
 
 /** The limits that cross to the core, in the order in which `policy` in `src/host/mod.rs` reads them. */
 export const POLICY_FIELDS = [
@@ -172,7 +172,103 @@ const providers: Check = (value, path) => {
   }
 };
 
+const TENANT = object({
+  concurrency: whole(1, 1_000_000),
+  requestsPerMinute: whole(1, 1e9),
+  tokensPerMinute: whole(1, 1e12),
+  share: number(0.001, 1),
+  weight: whole(1, 1_000),
+});
+
+const tenants: Check = (value, path) => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new KeelConfigError(path, value, "an object by tenant name");
+  for (const [name, limits] of Object.entries(value)) {
+    if (name.length === 0 || name.length > 1_024) throw new KeelConfigError(`${path}.${name.slice(0, 40)}`, name, "a name of 1 to 1024 characters");
+    if (limits !== undefined) TENANT(limits, `${path}.${name}`);
+  }
+};
+
+const KEY = object({
+  id: string(128),
+  value: (value, path) => {
+    // Never shown, whatever it is: somebody may have put the key itself into the wrong place.
+    if (typeof value !== "function" && (typeof value !== "string" || value.length === 0)) {
+      throw new KeelConfigError(path, typeof value === "string" ? "" : value, "a key, or a function that gives it");
+    }
+  },
+});
+
+const each =
+  (check: Check): Check =>
+  (value, path) => {
+    if (!Array.isArray(value) || value.length === 0) throw new KeelConfigError(path, value, "an array that is not empty");
+    value.forEach((one: unknown, at) => {
+      check(one, `${path}[${at}]`);
+    });
+  };
+
+const url: Check = (value, path) => {
+  try {
+    new URL(value as string);
+  } catch {
+    throw new KeelConfigError(path, value, "an absolute URL");
+  }
+};
+
+const POOL = object({
+  provider: string(128),
+  organisation: string(128),
+  keys: each(KEY),
+  models: each(string(128)),
+  baseURL: url,
+  weight: whole(1, 1_000),
+});
+
+const pools: Check = (value, path) => {
+  if (Array.isArray(value) && value.length === 0) return;
+  each(POOL)(value, path);
+  const keys = new Set<string>();
+  const organisations = new Set<string>();
+  (value as Pool[]).forEach((pool, at) => {
+    for (const member of ["provider", "organisation", "keys"] as const) {
+      if (pool[member] === undefined) throw new KeelConfigError(`${path}[${at}].${member}`, undefined, "it is needed");
+    }
+    const organisation = `${pool.provider}/${pool.organisation}`;
+    if (organisations.has(organisation)) {
+      throw new KeelConfigError(`${path}[${at}].organisation`, pool.organisation, "each organisation of a provider in one pool: its keys share one limit");
+    }
+    organisations.add(organisation);
+    pool.keys.forEach(({ id, value: key }, place) => {
+      if (id === undefined || key === undefined) throw new KeelConfigError(`${path}[${at}].keys[${place}]`, {}, "an object with id and value");
+      if (keys.has(id)) throw new KeelConfigError(`${path}[${at}].keys[${place}].id`, id, "an id that no other key has");
+      keys.add(id);
+    });
+  });
+};
+
 const OPTIONS = object({
+  breaker: orFalse(
+    object({
+      failureRate: number(0.001, 1),
+      minimumRequests: whole(1, 1_000_000),
+      windowMs: ms(1_000, 3_600_000),
+      consecutiveFailures: whole(1, 1_000_000),
+      cooldownMs: ms(1, 3_600_000),
+    }),
+  ),
+  concurrency: orFalse(
+    object({
+      max: whole(1, 1_000_000),
+      min: whole(1, 1_000_000),
+      adaptive: (value, path) => {
+        if (typeof value !== "boolean") throw new KeelConfigError(path, value, "true or false");
+      },
+      queueMs: ms(0),
+      maxQueued: whole(0, 1_000_000),
+    }),
+  ),
+  tenants,
+  pools,
   preset: oneOf(PRESETS),
   ledger: sink,
   timeouts: TIMEOUTS,
@@ -289,6 +385,7 @@ function provider(name: string, options: ProviderOptions): ProviderConfig {
   };
 }
 
+const ITEM = "\u001d";
 const FIELD = "\u001f";
 const RECORD = "\u001e";
 
@@ -297,9 +394,33 @@ function milli(value: number | undefined): string {
   return value === undefined ? "" : String(Math.round(value * 1_000));
 }
 
-function control(options: KeelOptions): string {
-  const budget = options.retry?.budget;
-  const records = [budget === false ? ["budget", "off"] : ["budget", milli(budget?.ratio), milli(budget?.minPerSecond)]];
+function count(value: number | undefined): string {
+  return value === undefined ? "" : String(Math.ceil(value));
+}
+
+function control({ retry, breaker, concurrency, tenants: named, pools: keyed }: KeelOptions): string {
+  const records: string[][] = [];
+  const budget = retry?.budget;
+  records.push(budget === false ? ["budget", "off"] : ["budget", milli(budget?.ratio), milli(budget?.minPerSecond)]);
+  if (breaker === false) records.push(["breaker", "off"]);
+  else if (breaker !== undefined) {
+    const { failureRate, minimumRequests, windowMs, consecutiveFailures, cooldownMs } = breaker;
+    records.push(["breaker", milli(failureRate), ...[minimumRequests, windowMs, consecutiveFailures, cooldownMs].map(count)]);
+  }
+  if (concurrency === false) records.push(["concurrency", "off"]);
+  else if (concurrency !== undefined) {
+    const { max, min, adaptive, queueMs, maxQueued } = concurrency;
+    records.push(["concurrency", count(max), count(min), adaptive === false ? "0" : "1", count(queueMs), count(maxQueued)]);
+  }
+  for (const [name, limits] of Object.entries(named ?? {})) {
+    if (limits === undefined) continue;
+    const { concurrency: calls, requestsPerMinute, tokensPerMinute, share, weight } = limits;
+    const packed = [count(calls), count(requestsPerMinute), count(tokensPerMinute), milli(share), count(weight)];
+    records.push(["tenant", name === "default" ? "" : name, ...packed]);
+  }
+  for (const { provider: name, organisation, weight, models, keys } of keyed ?? []) {
+    records.push(["pool", name, organisation, count(weight), (models ?? []).join(ITEM), keys.map(({ id }) => id).join(ITEM)]);
+  }
   return records.map((fields) => fields.join(FIELD)).join(RECORD);
 }
 

@@ -28,6 +28,8 @@ export const DO = {
 export const ACTION = 31;
 /** Set in an answer when records wait. */
 export const RECORDS = 32;
+/** Set in an answer when other calls should ask again. */
+export const WOKEN = 64;
 
 /** What is asked for, where nothing has ended yet. */
 export const UNDER_WAY: ReadonlySet<number> = new Set([DO.CONTINUE, DO.SEND, DO.READ_BODY, DO.READ_STREAM, DO.SLEEP, DO.WAIT, DO.JUDGE]);

@@ -4,11 +4,12 @@
  * ever woken, polled or cleaned up by another.
  */
 import type { Core } from "./core.js";
-import { ACTION, type CoreHandle, DO, RECORDS, UNDER_WAY } from "./core-handle.js";
+import { ACTION, type CoreHandle, DO, RECORDS, UNDER_WAY, WOKEN } from "./core-handle.js";
 import { KeelError } from "./errors.js";
 import { type Held, Pump } from "./pump.js";
 import { unpack } from "./records.js";
-import { concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
+import { credentialOf, type OwnedKey, valueOf, withKey } from "./pools.js";
+import { type Change, concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
 import { packHeaders, rewrap, synthesize } from "./response.js";
 import type { Sinks } from "./sinks.js";
 import { packError } from "./transport.js";
@@ -24,6 +25,8 @@ const BODY_PART = 65_536;
 /** Characters of a request body that cross as a string. */
 const TEXT_BODY = 262_144;
 
+const NO_CHANGE: readonly Change[] = [];
+
 /** What all calls of a keel share. */
 export interface Shared {
   readonly handle: CoreHandle;
@@ -31,12 +34,16 @@ export interface Shared {
   readonly clock: Clock;
   readonly options: KeelOptions;
   readonly maxBody: number;
+  /** The keys of the pools, in the order in which the core numbers them. */
+  readonly keys: readonly OwnedKey[];
+  /** Calls that wait for a permit, each with a promise and a timer of its own, by their number. */
+  readonly waiting: Map<number, () => void>;
   fetch(): typeof fetch;
   /** Called when the core has trapped and was replaced. */
   coreFailed(error: unknown): void;
 }
 
-type Interrupt = "timer" | "cancelled";
+type Interrupt = "timer" | "cancelled" | "woken";
 
 /** What was read of an answer. */
 interface Read {
@@ -194,7 +201,7 @@ class Drive {
     const answer = core.begin(
       this.#now(),
       url,
-      `${strip(tenant)}${FIELD}${strip(operation)}${FIELD}${strip(logicalRequestId)}${FIELD}${method}`,
+      `${strip(tenant)}${FIELD}${strip(operation)}${FIELD}${strip(logicalRequestId)}${FIELD}${method}${FIELD}${strip(credentialOf(this.#request.header))}`,
       text,
       (priority === "batch" ? 1 : 0) | (replayable ? 2 : 0) | (layer.retry === undefined ? 0 : 4) | (hook ? 8 : 0),
       layer.retry ?? 0,
@@ -202,8 +209,8 @@ class Drive {
       deadlineMs ?? -1,
       this.#tokens(body),
     );
-    this.#id = answer >>> 6;
-    return answer & 63;
+    this.#id = answer >>> 7;
+    return answer & 127;
   }
 
   #giveBody(body: string | Uint8Array): void {
@@ -244,13 +251,15 @@ class Drive {
     this.#response = undefined;
     this.#read = undefined;
     this.#held = undefined;
-    const key = this.#context.idempotencyKey;
+    const key = this.#shared.keys[core.keyIndex];
     let outcome: Response | Interrupt;
     try {
       outcome = await this.#race(
-        this.#request.send(this.#shared.fetch(), attempt.signal, key === undefined ? null : ["idempotency-key", key]),
+        key === undefined
+          ? this.#request.send(this.#shared.fetch(), attempt.signal, this.#changes())
+          : this.#sendWith(key, attempt.signal),
       );
-      while (outcome === "timer") {
+      while (outcome === "timer" || outcome === "woken") {
         const code = core.timer(this.#id, this.#now());
         if ((code & ACTION) !== DO.CONTINUE) return code;
         this.#arm(core.wakeIn);
@@ -270,6 +279,18 @@ class Drive {
     return code;
   }
 
+  /** What the context adds to every attempt. */
+  #changes(): readonly Change[] {
+    const { idempotencyKey } = this.#context;
+    return idempotencyKey === undefined ? NO_CHANGE : [{ url: null, headers: [["idempotency-key", idempotencyKey]], replace: false }];
+  }
+
+  async #sendWith(key: OwnedKey, signal: AbortSignal): Promise<Response> {
+    const value = await valueOf(key);
+    const { url, header } = this.#request;
+    return this.#request.send(this.#shared.fetch(), signal, [withKey(url, header, key, value), ...this.#changes()]);
+  }
+
   async #body(): Promise<number> {
     const core = this.#core;
     const cap = core.readCap;
@@ -277,7 +298,7 @@ class Drive {
     let outcome: Read | Interrupt;
     try {
       outcome = await this.#race(readBody(this.#response as Response, cap));
-      while (outcome === "timer") {
+      while (outcome === "timer" || outcome === "woken") {
         const code = core.timer(this.#id, this.#now());
         if ((code & ACTION) !== DO.CONTINUE) return code;
         this.#arm(core.wakeIn);
@@ -301,13 +322,19 @@ class Drive {
   async #pause(): Promise<number> {
     const core = this.#core;
     this.#racing = undefined;
-    for (;;) {
-      this.#arm(core.wakeIn);
-      const why = await this.#race<never>(undefined);
-      if (why === "cancelled") return DO.CONTINUE;
-      const code = core.timer(this.#id, this.#now());
-      if ((code & ACTION) !== DO.CONTINUE && (code & ACTION) !== DO.WAIT) return code;
-      this.#records(code);
+    const { waiting } = this.#shared;
+    try {
+      for (;;) {
+        this.#arm(core.wakeIn);
+        waiting.set(this.#id, () => this.#interrupt?.("woken"));
+        const why = await this.#race<never>(undefined);
+        if (why === "cancelled") return DO.CONTINUE;
+        const code = why === "woken" ? core.woken(this.#id, this.#now()) : core.timer(this.#id, this.#now());
+        if ((code & ACTION) !== DO.CONTINUE && (code & ACTION) !== DO.WAIT) return code;
+        this.#records(code);
+      }
+    } finally {
+      waiting.delete(this.#id);
     }
   }
 
@@ -426,7 +453,7 @@ class Drive {
       let outcome: ReadableStreamReadResult<Uint8Array> | Interrupt;
       try {
         outcome = await this.#race(reader.read());
-        while (outcome === "timer") {
+        while (outcome === "timer" || outcome === "woken") {
           const code = core.timer(this.#id, this.#now());
           if ((code & ACTION) !== DO.CONTINUE) return code;
           this.#arm(core.wakeIn);
@@ -476,11 +503,17 @@ class Drive {
       },
       explain: (error) => this.explain(error),
     });
-    this.#interrupt = (why) => pump.interrupt(why, this.#aborted?.reason);
+    this.#interrupt = (why) => {
+      if (why !== "woken") pump.interrupt(why, this.#aborted?.reason);
+    };
     return rewrap(response, pump.stream);
   }
 
+  /** Hands out what an answer says is there: calls that should ask again, and records. */
   #records(code: number): void {
+    if ((code & WOKEN) !== 0) {
+      for (let id = this.#core.takeWoken(); id !== 0; id = this.#core.takeWoken()) this.#shared.waiting.get(id)?.();
+    }
     if ((code & RECORDS) !== 0) this.#shared.sinks.emitPacked(this.#core.takeRecords());
   }
 

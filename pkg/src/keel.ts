@@ -2,9 +2,12 @@
 import { checkContext, HOST_CLOCK, readOptions } from "./config.js";
 import { CoreHandle } from "./core-handle.js";
 import { drive, type Shared } from "./driver.js";
+import { KeelConfigError } from "./errors.js";
+import { explain } from "./policy.js";
+import { keysOf } from "./pools.js";
 import { makeNotice } from "./records.js";
 import { Sinks } from "./sinks.js";
-import type { CallContext, Keel, KeelOptions, ScopedKeel } from "./types.js";
+import type { CallContext, ControlState, Keel, KeelOptions, ScopedKeel } from "./types.js";
 
 /** Marks a keel's own `fetch`, so that one that was installed as the global `fetch` doesn't call itself. */
 const OWN = Symbol.for("evenkeel.fetch");
@@ -36,6 +39,8 @@ export function createKeel(options: KeelOptions = {}): Keel {
     clock,
     options,
     maxBody: options.body?.maxBufferedBytes ?? DEFAULT_MAX_BODY,
+    keys: keysOf(options.pools),
+    waiting: new Map(),
     fetch() {
       if (options.fetch !== undefined) return options.fetch;
       const current = globalThis.fetch;
@@ -57,6 +62,13 @@ export function createKeel(options: KeelOptions = {}): Keel {
     fetch: scoped({}),
     with(context): ScopedKeel {
       return { fetch: scoped({ ...checkContext(context) }) };
+    },
+    state: () => JSON.parse(handle.get().state(clock.now())) as ControlState,
+    explainPolicy: () => explain(handle.get().limits(), options),
+    enableKey(keyId) {
+      const core = handle.get();
+      if (!core.enableKey(keyId, clock.now())) throw new KeelConfigError("keyId", keyId, "the id of a key of one of the pools");
+      sinks.emitPacked(core.takeRecords());
     },
     flush: () => sinks.flush(clock),
     close() {

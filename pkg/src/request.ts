@@ -4,6 +4,15 @@
  * Workers' `cf`) go through untouched.
  */
 
+/** What is different in what is sent. */
+export interface Change {
+  /** Where it goes instead. */
+  readonly url: string | null;
+  readonly headers: readonly (readonly [string, string])[];
+  /** Whether the headers take the place of the caller's, or only fill in what is not there. */
+  readonly replace: boolean;
+}
+
 /** A request as the driver sends it. */
 export interface Outgoing {
   readonly url: string;
@@ -17,7 +26,7 @@ export interface Outgoing {
   /** A header of the request. */
   header(name: string): string | null;
   /** Sends an attempt. */
-  send(fetchFn: typeof fetch, signal: AbortSignal, extra: readonly [string, string] | null): Promise<Response>;
+  send(fetchFn: typeof fetch, signal: AbortSignal, changes: readonly Change[]): Promise<Response>;
 }
 
 type Init = RequestInit & { duplex?: "half" };
@@ -77,9 +86,15 @@ async function fromRequest(request: Request, init: RequestInit | undefined, maxB
     signal: own.signal ?? signal,
     header: (name) => headerOf(own.headers, name) ?? headers.get(name),
     // The host turns Request and init into what is sent, so that what only it knows (`cf`, mode, cache) is kept.
-    send: (fetchFn, attempt, extra) => {
+    send: (fetchFn, attempt, changes) => {
       const next: Init = { ...own, ...more, signal: attempt };
-      if (extra !== null) next.headers = withHeader(own.headers ?? headers, extra);
+      if (changes.length > 0) next.headers = changed(own.headers ?? headers, changes);
+      const url = elsewhere(changes);
+      if (url !== null) {
+        next.method ??= request.method;
+        next.headers ??= headers;
+        return fetchFn(url, next);
+      }
       return fetchFn(sent instanceof Request && next.body !== undefined && next.body !== null ? new Request(sent, next) : sent, next);
     },
   });
@@ -108,8 +123,10 @@ function plain(input: RequestInfo | URL, url: string, init: Init, body: string |
     replayable,
     signal: init.signal ?? null,
     header: (name) => headerOf(init.headers, name),
-    send: (fetchFn, signal, extra) =>
-      fetchFn(input, extra === null ? { ...init, signal } : { ...init, signal, headers: withHeader(init.headers, extra) }),
+    send: (fetchFn, signal, changes) =>
+      changes.length === 0
+        ? fetchFn(input, { ...init, signal })
+        : fetchFn(elsewhere(changes) ?? input, { ...init, signal, headers: changed(init.headers, changes) }),
   };
 }
 
@@ -123,10 +140,17 @@ function headerOf(headers: HeadersInit | undefined, name: string): string | null
   return null;
 }
 
-function withHeader(headers: HeadersInit | undefined, [name, value]: readonly [string, string]): Headers {
+function changed(headers: HeadersInit | undefined, changes: readonly Change[]): Headers {
   const all = new Headers(headers);
-  if (!all.has(name)) all.set(name, value);
+  for (const change of changes) {
+    for (const [name, value] of change.headers) if (change.replace || !all.has(name)) all.set(name, value);
+  }
   return all;
+}
+
+function elsewhere(changes: readonly Change[]): string | null {
+  for (const { url } of changes) if (url !== null) return url;
+  return null;
 }
 
 /** What the core reads of a form: its model, as the JSON that it knows. */

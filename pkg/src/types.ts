@@ -309,6 +309,128 @@ export interface Clock {
   clearTimeout(handle: unknown): void;
 }
 
+/** When a target that fails is left alone for a while. */
+export interface BreakerOptions {
+  /** Share of failures in the window that opens it. Range 0.001 to 1, default 0.5. */
+  failureRate?: number;
+  /** Requests in the window below which the rate means nothing. Range 1 to 1000000, default 10. */
+  minimumRequests?: number;
+  /** Length of the rolling window. Range 1000 to 3600000, default 30000. */
+  windowMs?: number;
+  /** Failures in a row that open it. Range 1 to 1000000, default 5. */
+  consecutiveFailures?: number;
+  /** How long it stays open at first; doubles with each failed probe. Range 1 to 3600000, default 7500. */
+  cooldownMs?: number;
+}
+
+/** How many requests a bucket may have in flight. */
+export interface ConcurrencyOptions {
+  /** At most, whatever happens. Range 1 to 1000000, default none. */
+  max?: number;
+  /** What the adaptive limit never goes below. Range 1 to 1000000, default 1. */
+  min?: number;
+  /** Whether rejections (429, overload) lower the limit, and successes raise it again. Default `true`. */
+  adaptive?: boolean;
+  /** Longest that a call waits for its turn; its deadline bounds it as well. Default none. */
+  queueMs?: number;
+  /** Calls that may wait at once. Range 0 to 1000000, default 10000. */
+  maxQueued?: number;
+}
+
+/** What a tenant may. Absent is no limit. */
+export interface TenantLimits {
+  /** Calls in flight. Range 1 to 1000000. */
+  concurrency?: number;
+  /** Requests a minute. Range 1 to 1000000000. */
+  requestsPerMinute?: number;
+  /** Tokens a minute, input and output: reserved by estimate, settled by what was used. Range 1 to 1000000000000. */
+  tokensPerMinute?: number;
+  /** Most of a bucket's concurrency limit, where it has one. Range 0.001 to 1. */
+  share?: number;
+  /** Turns for each turn of a tenant with weight 1, when both wait. Range 1 to 1000, default 1. */
+  weight?: number;
+}
+
+/** One API key. Its value appears nowhere but in the outgoing request. */
+export interface PoolKey {
+  /** Its name in records, notices and `keel.enableKey`. Unique among all pools. */
+  id: string;
+  /** The key, or a function that gives it. Called for each attempt, in the caller's async context. */
+  value: string | (() => string | Promise<string>);
+}
+
+/** The keys of one organisation (or project) at one provider: what the provider counts its limits against. */
+export interface Pool {
+  /** Provider name, such as `openai`, or one of your own from `providers`. */
+  provider: string;
+  /** The organisation's or project's name. Each pair of provider and organisation once. */
+  organisation: string;
+  /** At least one. */
+  keys: PoolKey[];
+  /** Models that it serves. Default: all. */
+  models?: string[];
+  /** Sent there instead: its origin replaces the request's, and its path, if it has one, goes before the request's. */
+  baseURL?: string;
+  /** Turns for each turn of a pool with weight 1. Range 1 to 1000, default 1. */
+  weight?: number;
+}
+
+/** One limit that a vendor's headers stated. */
+export interface VendorLimitState {
+  /** `requests`, `tokens`, `input_tokens` or `output_tokens`. */
+  readonly kind: string;
+  /** `minute`, `day` or `unknown`. */
+  readonly window: string;
+  readonly [member: string]: unknown;
+}
+
+/** The control state: plain JSON, members are only ever added. Keys appear by their id only. */
+export interface ControlState {
+  /** What is known of each bucket: headroom by the vendor's own headers, cooling, concurrency. */
+  readonly vendor: readonly Readonly<Record<string, unknown>>[];
+  /** Breakers of providers and models. */
+  readonly breakers: readonly Readonly<Record<string, unknown>>[];
+  /** Configured keys. */
+  readonly keys: readonly Readonly<Record<string, unknown>>[];
+  /** Tenants that were seen lately. */
+  readonly tenants: readonly Readonly<Record<string, unknown>>[];
+  readonly [member: string]: unknown;
+}
+
+/** A wait before a retry by formula. */
+export interface PolicyWait {
+  /** 1 for the wait before the second attempt. */
+  readonly retry: number;
+  readonly minMs: number;
+  readonly maxMs: number;
+}
+
+/** Something about a policy that its author should know. */
+export interface PolicyFinding {
+  /** `problem`: it does not do what it says. `note`: it does, and may surprise. */
+  readonly severity: "problem" | "note";
+  /** The option, such as `timeouts.firstTokenMs`. */
+  readonly path: string;
+  /** What is wrong, and what to do. */
+  readonly message: string;
+}
+
+/** What a policy means. */
+export interface PolicyExplanation {
+  /** Longest that one call can take. */
+  readonly worstCaseMs: number;
+  /** Requests that one call can make, an SDK's own retries included. */
+  readonly maxAttempts: number;
+  /** Requests a call that a provider sees in a long outage, by the retry budget; the floor of the budget comes on top. */
+  readonly requestsPerCallInOutage: number;
+  /** The waits by formula, in order. */
+  readonly waits: readonly PolicyWait[];
+  /** The limits in force. */
+  readonly limits: Required<Omit<TimeoutOptions, "connectMs">> & { readonly maxWaitMs: number };
+  /** What is wrong with it; empty if nothing is. */
+  readonly findings: readonly PolicyFinding[];
+}
+
 /** Options of {@link createKeel}. All are optional, and none is needed. */
 export interface KeelOptions {
   /** Sets the defaults of `timeouts` and `retry`. Default `"standard"`. */
@@ -317,6 +439,14 @@ export interface KeelOptions {
   ledger?: LedgerSink | LedgerSink[];
   timeouts?: TimeoutOptions;
   retry?: RetryOptions;
+  /** When a provider or model that fails is left alone; `false`: never. */
+  breaker?: BreakerOptions | false;
+  /** How many requests a bucket may have in flight; `false`: any number. */
+  concurrency?: ConcurrencyOptions | false;
+  /** Limits of tenants by name; `default` holds for all others. */
+  tenants?: { default?: TenantLimits; [tenant: string]: TenantLimits | undefined };
+  /** Keys by organisation: a request to a pool's provider is sent with the least recently used healthy one. */
+  pools?: Pool[];
   /** Providers of your own by name, and other limits for built-in ones. */
   providers?: { [name: string]: ProviderOptions };
   stream?: StreamOptions;
@@ -375,6 +505,12 @@ export interface Keel {
   readonly fetch: typeof fetch;
   /** The same keel, with the context filled in. */
   with(context: CallContext): ScopedKeel;
+  /** The control state as plain JSON: vendor table, breakers, keys, tenants. */
+  state(): ControlState;
+  /** What the limits in force mean: worst case, waits, and what is wrong with them. */
+  explainPolicy(): PolicyExplanation;
+  /** Enables a key that a 401 or 403 has disabled. Throws if no pool has a key of that id. */
+  enableKey(keyId: string): void;
   /** Resolves when every sink has what was emitted: `ctx.waitUntil(keel.flush())`. Never rejects. */
   flush(): Promise<void>;
   /** Calls after this reject; calls under way go on. */

@@ -83,7 +83,7 @@ impl Call {
         }
     }
 
-    fn stream_ended(&mut self, world: &mut World<'_>) -> Action {
+    pub(super) fn stream_ended(&mut self, world: &mut World<'_>) -> Action {
         self.note_stream();
         let refused = match &mut self.state {
             State::Stream(streaming) => streaming.refused.take(),

@@ -17,6 +17,16 @@ use crate::class::Scope::{Bucket, Key, Model, Provider, Request};
 #[cfg(not(target_arch = "wasm32"))]
 pub const SOURCE: &str = "RFC 9110; openai-node src/client.ts; vercel/ai APICallError";
 
+/// Rules that look at nothing but the status: a body that falls to one of them is one that nobody has described.
+const BARE: &str = "|bad_request|unauthorized|payment_required|forbidden|not_found|conflict|client_error|\
+                    internal_error|bad_gateway|unavailable|server_error|too_many_requests|";
+
+/// Whether a verdict's rule looked at nothing but the status.
+#[must_use]
+pub fn is_bare(rule: &str) -> bool {
+    rule.strip_prefix("generic.").is_some_and(|name| BARE.split('|').any(|bare| bare == name && !name.is_empty()))
+}
+
 /// Texts that say that the prompt is longer than the model's context, at servers of every kind.
 pub(crate) const TOO_LONG: &str = "\
     maximum context length|\

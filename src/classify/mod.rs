@@ -28,6 +28,7 @@ use crate::time::Instant;
 use crate::wait_hint::{body_hint, header_hint};
 pub use custom::CustomRule;
 use facts::{Facts, Shape};
+pub use http::is_bare;
 use inband::Found;
 pub use inband::{FINISHES, Finish};
 use rule::Subject;

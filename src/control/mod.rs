@@ -60,6 +60,8 @@ pub struct Control {
     notices: Notices,
     woken: VecDeque<CallId>,
     asked: u64,
+    /// Whether anybody says on whose behalf it asks.
+    named_tenants: bool,
     buckets_made: u64,
     /// Room to build a target's name in, so that an ask allocates nothing.
     scratch: String,
@@ -96,6 +98,7 @@ impl Control {
             notices: Notices::default(),
             woken: VecDeque::new(),
             asked: 0,
+            named_tenants: false,
             buckets_made: 0,
             scratch: String::new(),
             config,
@@ -153,6 +156,28 @@ impl Control {
         let slot = self.targets.names.find(&name)?;
         let target = self.targets.list.get(slot.index as usize)?;
         Some(target.speed.feasible(output_tokens, deadline, now))
+    }
+
+    /// Whether any pool serves a provider.
+    #[must_use]
+    pub fn has_pool(&self, provider: &str) -> bool {
+        self.config.pools.iter().any(|pool| pool.provider == provider)
+    }
+
+    /// Whether the pools hold a bucket, or a key, that a call which just failed could be sent with at once: one that
+    /// does not cool, with a key that is not disabled.
+    #[must_use]
+    pub fn has_alternative(&self, provider: &str, model: &str, now: Instant) -> bool {
+        let mut name = String::new();
+        target_name(&mut name, provider, model, None);
+        let Some(target) = self.targets.names.find(&name).and_then(|slot| self.targets.list.get(slot.index as usize))
+        else {
+            return false;
+        };
+        target.buckets.iter().any(|bucket| {
+            let keys = self.keys.iter().filter(|key| Some(key.pool) == bucket.pool && key.disabled.is_none());
+            bucket.cooling_until(now).0.is_none() && keys.count() > 0
+        })
     }
 
     /// The public name of a bucket, e.g. `openai/org-a/gpt-5`.

@@ -118,8 +118,8 @@ pub(crate) struct Queue {
     clocks: [u64; 2],
     /// Interactive turns since batch work last had one.
     run: u32,
-    /// What all that wait will take.
-    pub(crate) cost: Cost,
+    /// What those that wait will take, by priority.
+    costs: [Cost; 2],
 }
 
 impl Queue {
@@ -127,8 +127,14 @@ impl Queue {
         self.lines.iter().all(BTreeMap::is_empty)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.lines.iter().map(BTreeMap::len).fold(0, usize::saturating_add)
+    /// How many, and what of, go before a newcomer of this priority.
+    pub(crate) fn ahead(&self, priority: Priority) -> (usize, Cost) {
+        let [interactive, batch] = &self.lines;
+        let [cost, more] = self.costs;
+        match priority {
+            Priority::Interactive => (interactive.len(), cost),
+            Priority::Batch => (interactive.len().saturating_add(batch.len()), cost.plus(more)),
+        }
     }
 
     pub(crate) fn clock(&self, priority: Priority) -> u64 {
@@ -136,7 +142,9 @@ impl Queue {
     }
 
     pub(crate) fn insert(&mut self, priority: Priority, key: (u64, u64), index: u32, cost: Cost) {
-        self.cost = self.cost.plus(cost);
+        if let Some(sum) = self.costs.get_mut(priority as usize) {
+            *sum = sum.plus(cost);
+        }
         if let Some(line) = self.lines.get_mut(priority as usize) {
             line.insert(key, index);
         }
@@ -144,8 +152,8 @@ impl Queue {
 
     pub(crate) fn remove(&mut self, priority: Priority, key: (u64, u64), cost: Cost) {
         let removed = self.lines.get_mut(priority as usize).and_then(|line| line.remove(&key));
-        if removed.is_some() {
-            self.cost = self.cost.minus(cost);
+        if let (Some(_), Some(sum)) = (removed, self.costs.get_mut(priority as usize)) {
+            *sum = sum.minus(cost);
         }
     }
 

@@ -131,7 +131,7 @@ impl Control {
             json.open('{');
             json.text_member("tenant", Some(name));
             json.member("active", Some(tenant.active().into()));
-            json.member("waiting", Some(tenant.queued() as u64));
+            json.member("waiting", Some(tenant.waits as u64));
             json.close('}');
         }
         json.close(']');
@@ -318,7 +318,7 @@ fn number(text: &str) -> Option<u64> {
 
 impl Bucket {
     /// How long it cools, for what is shown.
-    fn cooling_until(&self, now: Instant) -> (Option<Instant>, ErrorClass) {
+    pub(super) fn cooling_until(&self, now: Instant) -> (Option<Instant>, ErrorClass) {
         let until = self.cools_until();
         (Some(until).filter(|until| now.until(*until) > Millis::ZERO), self.class)
     }

@@ -194,6 +194,12 @@ pub enum LimitWindow {
     Unknown,
 }
 
+impl VendorLimit {
+    /// A limit of which nothing is stated.
+    pub const EMPTY: Self =
+        Self { kind: LimitKind::Requests, window: LimitWindow::Unknown, limit: None, remaining: None, reset_at: None };
+}
+
 /// One limit as a response's headers state it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VendorLimit {

@@ -5,7 +5,8 @@
 //! is driven in its own async context by its own promises. Why the loop itself is in TypeScript: `docs/decisions`.
 //!
 //! What crosses: numbers as `f64` (a `u64` would cross as a BigInt), strings once, several packed into one. A call's
-//! answer to an input is one number: the action in the low five bits, and [`RECORDS`] if records wait.
+//! answer to an input is one number: the action in the low five bits, [`RECORDS`] if records wait, [`WOKEN`] if other
+//! calls should ask again.
 
 mod classify;
 
@@ -27,6 +28,8 @@ use wasm_bindgen::prelude::*;
 
 /// Set in an answer when records wait to be taken.
 const RECORDS: u32 = 32;
+/// Set in an answer when other calls should ask again.
+const WOKEN: u32 = 64;
 
 /// One keel's core.
 #[wasm_bindgen]
@@ -35,6 +38,8 @@ pub struct Core {
     engine: Engine,
     wake_in: f64,
     read_cap: f64,
+    key_index: i32,
+    woken: u32,
 }
 
 #[wasm_bindgen]
@@ -61,7 +66,13 @@ impl Core {
         };
         let policy = policy(limits, preset);
         let control = Control::new(settings::read(control)).map_err(|error| error.to_string())?;
-        Ok(Self { engine: Engine::new(seed, secret, policy, control), wake_in: f64::INFINITY, read_cap: 0.0 })
+        Ok(Self {
+            engine: Engine::new(seed, secret, policy, control),
+            wake_in: f64::INFINITY,
+            read_cap: 0.0,
+            key_index: -1,
+            woken: 0,
+        })
     }
 
     /// Adds a provider of the user's own: name, match patterns (separated by U+001F), protocol name or "", rules as JSON
@@ -89,9 +100,9 @@ impl Core {
         self.engine.request_body(part);
     }
 
-    /// Begins a call. `context` is tenant, operation, logical request id and method, packed; `body` is a body that is a
-    /// short string, or empty; `flags` see below; a negative number stands for "not given". Answers with the call's
-    /// number times 64 plus the action.
+    /// Begins a call. `context` is tenant, operation, logical request id, method and credential, packed; `body` is a body
+    /// that is a short string, or empty; `flags` see below; a negative number stands for "not given". Answers with the
+    /// call's number times 128 plus the answer.
     ///
     /// Flags: 1 batch, 2 replayable, 4 a layer above retries, 8 the user has a hook.
     #[allow(clippy::too_many_arguments, reason = "flat values cross the border ten times faster than an object")]
@@ -118,6 +129,7 @@ impl Core {
             operation: field(),
             logical_request_id: field(),
             method: field(),
+            credential: field(),
             batch: flags & 1 != 0,
             replayable: flags & 2 != 0,
             layer_above: (flags & 4 != 0).then_some(layer_retry),
@@ -128,7 +140,7 @@ impl Core {
         };
         let now = Instant(to_u64(now));
         let (id, action) = self.engine.begin(&begin, now);
-        id.wrapping_shl(6) | self.answer(id, action, now)
+        id.wrapping_shl(7) | self.answer(id, action, now)
     }
 
     /// The response head is there.
@@ -203,6 +215,38 @@ impl Core {
         self.handle(id, now, Input::Judged(overruled.as_ref()))
     }
 
+    /// The keel's limits as they are in force, in the order of `POLICY_FIELDS` without the preset.
+    pub fn limits(&self) -> Vec<f64> {
+        let p = self.engine.policy();
+        let jitter = match p.jitter {
+            Jitter::Full => 0_u32,
+            Jitter::Equal => 1,
+            Jitter::Decorrelated => 2,
+            Jitter::None => 3,
+        };
+        let commit = match p.commit_on {
+            CommitOn::Head => 0_u32,
+            CommitOn::FirstEvent => 1,
+            CommitOn::FirstContent => 2,
+            CommitOn::End => 3,
+        };
+        let times = |list: &[Millis]| list.iter().map(|ms| to_f64(ms.0)).collect::<Vec<_>>();
+        let mut out = vec![f64::from(p.max_attempts)];
+        out.extend(times(&[p.base, p.cap, p.max_wait]));
+        out.extend([f64::from(jitter), f64::from(u8::from(p.retry_ambiguous))]);
+        out.extend(times(&[
+            p.total,
+            p.attempt,
+            p.first_byte,
+            p.first_token,
+            p.chunk_gap,
+            p.content_gap,
+            p.min_attempt,
+        ]));
+        out.extend([f64::from(commit), to_f64(p.max_held), to_f64(p.max_body)]);
+        out
+    }
+
     /// The verdict that waits for the user's hook, packed: class, retryable, scope, wait hint, reason, rule.
     pub fn verdict(&self, id: u32) -> String {
         let mut out = String::new();
@@ -222,6 +266,51 @@ impl Core {
     #[wasm_bindgen(getter, js_name = readCap)]
     pub fn read_cap(&self) -> f64 {
         self.read_cap
+    }
+
+    /// Which key of the pools to send, after the action that sends: its place among all keys in the order of the options;
+    /// negative where the caller's own is sent.
+    #[wasm_bindgen(getter, js_name = keyIndex)]
+    pub fn key_index(&self) -> i32 {
+        self.key_index
+    }
+
+    /// The number of a waiting call that should ask again; 0 if there is none.
+    #[wasm_bindgen(js_name = takeWoken)]
+    pub fn take_woken(&mut self) -> u32 {
+        let woken = self.woken;
+        self.woken = self.engine.take_woken().unwrap_or(0);
+        woken
+    }
+
+    /// A waiting call that was woken asks again.
+    pub fn woken(&mut self, id: u32, now: f64) -> u32 {
+        self.handle(id, now, Input::Woken)
+    }
+
+    /// The control state as JSON.
+    pub fn state(&self, now: f64) -> String {
+        let mut out = String::new();
+        self.engine.control().state_json(Instant(to_u64(now)), &mut out);
+        out
+    }
+
+    /// Enables a key that was disabled; false if there is none of that id.
+    #[wasm_bindgen(js_name = enableKey)]
+    pub fn enable_key(&mut self, id: &str, now: f64) -> bool {
+        self.engine.enable_key(id, Instant(to_u64(now)))
+    }
+
+    /// What should survive a restart.
+    pub fn snapshot(&self, now: f64) -> String {
+        let mut out = String::new();
+        self.engine.control().snapshot(Instant(to_u64(now)), &mut out);
+        out
+    }
+
+    /// Takes in a snapshot of an earlier core.
+    pub fn restore(&mut self, snapshot: &str, now: f64) {
+        self.engine.control_mut().restore(snapshot, Instant(to_u64(now)));
     }
 
     /// The packed records that wait.
@@ -265,7 +354,11 @@ impl Core {
         };
         let code = match action {
             Action::Continue => 0,
-            Action::Send => 1,
+            Action::Send => {
+                let key = self.engine.call(id).and_then(crate::call::Call::permit).and_then(|permit| permit.key);
+                self.key_index = key.and_then(|key| i32::try_from(key.0).ok()).unwrap_or(-1);
+                1
+            }
             Action::ReadBody { cap } => {
                 self.read_cap = to_f64(cap);
                 2
@@ -281,7 +374,12 @@ impl Core {
             Action::Commit => 11,
             Action::Break => 12,
         };
-        if self.engine.has_records() { code | RECORDS } else { code }
+        if self.woken == 0 {
+            self.woken = self.engine.take_woken().unwrap_or(0);
+        }
+        let woken = if self.woken == 0 { 0 } else { WOKEN };
+        let records = if self.engine.has_records() { RECORDS } else { 0 };
+        code | records | woken
     }
 }
 

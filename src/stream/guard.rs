@@ -431,7 +431,8 @@ impl StreamGuard {
     }
 
     /// Whether nothing more is needed: the stream may stop here without harm.
-    fn is_whole(&self) -> bool {
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
         self.reader.has_finished() || (self.facts.terminal_seen && self.facts.content_events > 0)
     }
 

@@ -32,15 +32,13 @@ export function fast(/** @type {Record<string, any>} */ options = {}) {
  */
 export async function rig(t, script, options = {}) {
   const upstream = await startUpstream({ script, repeatLast: true });
+  t.after(() => upstream.close());
   /** @type {any[]} */
   const records = [];
   const keel = createKeel(
     /** @type {any} */ ({ ledger: (/** @type {any} */ record) => void records.push(record), ...fast(options) }),
   );
-  t.after(async () => {
-    keel.close();
-    await upstream.close();
-  });
+  t.after(() => keel.close());
   const ofType = async (/** @type {string} */ type) => {
     await keel.flush();
     return records.filter((record) => record.type === type);

@@ -56,6 +56,8 @@ describe("C6 a fan-out doesn't come back in step", () => {
   it("C6 fifty calls that fail in one instant spread their retries", async (t) => {
     const { chat, attempts } = await rig(t, firstFails(), {
       retry: { baseMs: 400, capMs: 400, jitter: "full", budget: false },
+      breaker: false,
+      concurrency: false,
     });
     const responses = await Promise.all(Array.from({ length: 50 }, (_, i) => chat({ prompt: `call ${i}` })));
     assert.ok(responses.every((response) => response.status === 200));
@@ -70,7 +72,11 @@ describe("C6 a fan-out doesn't come back in step", () => {
   it("C6 two instances draw different waits", async (t) => {
     const drawn = [];
     for (let i = 0; i < 2; i++) {
-      const { chat, attempts } = await rig(t, firstFails(), { retry: { baseMs: 300, capMs: 300, budget: false } });
+      const { chat, attempts } = await rig(t, firstFails(), {
+        retry: { baseMs: 300, capMs: 300, budget: false },
+        breaker: false,
+        concurrency: false,
+      });
       await Promise.all(Array.from({ length: 10 }, (_, n) => chat({ prompt: `call ${n}` })));
       drawn.push(
         (await attempts())
@@ -92,7 +98,7 @@ describe("C6 a fan-out doesn't come back in step", () => {
         failed.add(prompt);
         return openai.rateLimited({ "retry-after-ms": "500" });
       },
-      { retry: { budget: false } },
+      { retry: { budget: false }, breaker: false, concurrency: false },
     );
     await Promise.all(Array.from({ length: 20 }, (_, i) => chat({ prompt: `call ${i}` })));
     const first = new Map();
@@ -107,6 +113,7 @@ describe("C6 a fan-out doesn't come back in step", () => {
     const { chat, upstream, attempts } = await rig(t, () => openai.overloaded(), {
       retry: { budget: { ratio: 0.2, minPerSecond: 1 } },
       breaker: false,
+      concurrency: false,
     });
     for (let batch = 0; batch < 10; batch++) {
       await Promise.all(Array.from({ length: 20 }, (_, i) => chat({ prompt: `call ${batch}.${i}` })));

@@ -62,9 +62,10 @@ describe("E3 a total deadline over all attempts", { concurrency: true }, () => {
 
   it("E3 an overload that lasts ends by the deadline too", async (t) => {
     const { chat } = await rig(t, () => openai.overloaded(), {
-      retry: { maxAttempts: 100, baseMs: 50, capMs: 50, budget: false },
+      retry: { maxAttempts: 20, baseMs: 50, capMs: 50, budget: false },
       timeouts: { totalMs: 400 },
       breaker: false,
+      concurrency: false,
     });
     const { value: response, ms } = await timed(() => chat());
     assert.equal(response.status, 503);
@@ -188,10 +189,8 @@ describe("E8 a silent route isn't asked for ever", { concurrency: true }, () => 
     assert.ok(upstream.seen.length <= 3, `${upstream.seen.length} requests`);
     assert.ok(ms < 2000, `${ms} ms`);
     for (const attempt of await attempts()) {
-      assert.deepEqual(
-        [attempt.error_class, attempt.delivery, attempt.reason],
-        ["timeout", "maybe_sent", "first_byte_timeout"],
-      );
+      assert.deepEqual([attempt.error_class, attempt.delivery], ["timeout", "maybe_sent"]);
+      assert.match(`${attempt.reason} ${attempt.rule}`, /first_byte/);
     }
     assert.equal(error.attempts.length, upstream.seen.length);
   });

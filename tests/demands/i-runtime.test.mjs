@@ -27,6 +27,8 @@ describe("I4 calls share data, and nothing that belongs to one of them", () => {
       },
       {
         retry: { budget: false },
+        breaker: false,
+        concurrency: false,
         ledger: (/** @type {any} */ record) =>
           void (record.type === "notice" || seenBySink.push([record.user_or_tenant_id, context.getStore()])),
         fetch: (/** @type {string} */ url, /** @type {any} */ init) => {
@@ -151,6 +153,7 @@ describe("I8 the core may be called from everywhere at any time", () => {
       {
         retry: { budget: false },
         breaker: false,
+        concurrency: false,
         ledger: again,
         classify: (/** @type {unknown} */ _signal, /** @type {unknown} */ builtIn) => {
           again();
@@ -190,7 +193,7 @@ describe("I9 nothing is left on the caller's signal", () => {
     const { chat } = await rig(
       t,
       (/** @type {any} */ request) => (request.n % 5 === 0 ? openai.overloaded() : openai.chat("fine")),
-      { retry: { budget: false } },
+      { retry: { budget: false }, breaker: false, concurrency: false },
     );
     const { signal } = new AbortController();
     for (const _ of HUNDRED) {

@@ -11,7 +11,7 @@ describe("J2 one operation and its attempts are two kinds of record", () => {
     const { chat, attempts, calls, upstream } = await rig(
       t,
       (/** @type {any} */ request) => (request.n % 2 ? openai.overloaded() : openai.chat("fine")),
-      { retry: { budget: false } },
+      { retry: { budget: false }, breaker: false, concurrency: false },
     );
     for (let i = 0; i < 20; i++) await chat({ prompt: `call ${i}` });
     const parents = await calls();

@@ -1,0 +1,67 @@
+/** Puts a pool's key into a request: in the place where the request carries one, or where its provider wants it. */
+import type { Change } from "./request.js";
+import type { Pool, PoolKey } from "./types.js";
+
+/** A key of the pools, with the pool that it belongs to. */
+export interface OwnedKey {
+  readonly key: PoolKey;
+  readonly pool: Pool;
+}
+
+/** Headers that carry keys, in the order in which they are looked for. */
+const KEY_HEADERS = ["authorization", "x-api-key", "x-goog-api-key", "api-key"] as const;
+
+const BY_PROVIDER: Readonly<Record<string, (typeof KEY_HEADERS)[number]>> = {
+  anthropic: "x-api-key",
+  gemini: "x-goog-api-key",
+  azure: "api-key",
+};
+
+/** All keys in the order of the options, which is how the core numbers them. */
+export function keysOf(pools: readonly Pool[] | undefined): readonly OwnedKey[] {
+  return (pools ?? []).flatMap((pool) => pool.keys.map((key) => ({ key, pool })));
+}
+
+/** What a request carries as its key, whatever header it is in; empty if nothing. */
+export function credentialOf(header: (name: string) => string | null): string {
+  for (const name of KEY_HEADERS) {
+    const value = header(name);
+    if (value !== null) return value;
+  }
+  return "";
+}
+
+/** The value of a key; rejects with a clear error that names the key's id and nothing of its value. */
+export async function valueOf({ key }: OwnedKey): Promise<string> {
+  if (typeof key.value === "string") return key.value;
+  let value: unknown;
+  try {
+    value = await key.value();
+  } catch (cause) {
+    throw new TypeError(`evenkeel: the function of key ${JSON.stringify(key.id)} failed`, { cause });
+  }
+  if (typeof value === "string" && value !== "") return value;
+  throw new TypeError(`evenkeel: the function of key ${JSON.stringify(key.id)} gave no string`);
+}
+
+/** What has to change for a request to go out with this key. */
+export function withKey(url: string, header: (name: string) => string | null, { pool }: OwnedKey, value: string): Change {
+  const target = pool.baseURL === undefined ? url : rebase(url, pool.baseURL);
+  const query = new URL(target);
+  if (query.searchParams.has("key")) {
+    query.searchParams.set("key", value);
+    return { url: query.href, headers: [], replace: true };
+  }
+  const name = KEY_HEADERS.find((one) => header(one) !== null) ?? BY_PROVIDER[pool.provider] ?? "authorization";
+  const headers: [string, string][] = [[name, name === "authorization" ? `Bearer ${value}` : value]];
+  return { url: pool.baseURL === undefined ? null : target, headers, replace: true };
+}
+
+/** The same path at another base: its origin, and its path before the request's unless that begins with it already. */
+function rebase(url: string, baseURL: string): string {
+  const from = new URL(url);
+  const base = new URL(baseURL);
+  const prefix = base.pathname.replace(/\/+$/, "");
+  const path = from.pathname === prefix || from.pathname.startsWith(`${prefix}/`) ? from.pathname : `${prefix}${from.pathname}`;
+  return `${base.origin}${path}${from.search}`;
+}
