@@ -4,6 +4,7 @@
 //! English sentences ("2026-12-01 at 00:00 UTC"). Anything out of range is no date at all: a value such as `-5`, which
 //! JavaScript's `Date.parse` takes for the year 2001, never becomes one.
 
+use crate::text;
 use crate::time::Instant;
 
 const MONTHS: &[u8; 36] = b"janfebmaraprmayjunjulaugsepoctnovdec";
@@ -49,7 +50,7 @@ fn epoch_ms(date: (u64, u64, u64), time: (u64, u64, u64)) -> Option<u64> {
 
 #[inline(never)]
 fn number(text: &str) -> Option<u64> {
-    (!text.is_empty() && text.len() <= 4 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
+    (!text.is_empty() && text.len() <= 4 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text::number(text))?
 }
 
 #[inline(never)]

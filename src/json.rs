@@ -5,6 +5,9 @@
 //! input gives what is there; a broken one gives less, never a panic. Member names are compared as raw bytes, the last
 //! of two equal names is not preferred: the first one counts.
 
+use crate::prelude::*;
+use crate::text::number;
+
 /// What a value looks like from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -216,7 +219,7 @@ impl<'a> Value<'a> {
             return None;
         }
         let text = self.scalar()?;
-        text.split_once('.').map_or(text, |(whole, _)| whole).parse().ok()
+        number(text.split_once('.').map_or(text, |(whole, _)| whole))
     }
 
     /// Whether it is `true` or `false`; `None` if it is neither.

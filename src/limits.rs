@@ -6,6 +6,7 @@
 //! name holds a Go duration at one provider, bare seconds at another and an epoch at a third: the value's own form
 //! tells them apart.
 
+use crate::text::number;
 use crate::classify::providers;
 use crate::dates::rfc3339;
 use crate::headers::Headers;
@@ -195,8 +196,8 @@ fn read_split(limits: &mut Limits, name: &str, value: &str, windows: (Window, Wi
     let Some(name) = read_name(name, windows) else { return };
     let Some(entry) = limits.entry(name.axis, name.window) else { return };
     match name.field {
-        Field::Limit => entry.limit = value.parse().ok(),
-        Field::Remaining => entry.remaining = value.parse().ok(),
+        Field::Limit => entry.limit = number(value),
+        Field::Remaining => entry.remaining = number(value),
         Field::Reset => entry.reset_at = reset(value, now),
         Field::Status if value.eq_ignore_ascii_case("rejected") => entry.remaining = Some(0),
         Field::Status => {}
@@ -214,9 +215,9 @@ fn read_combined(limits: &mut Limits, value: &str, now: Instant) {
         let target = if structured { &mut own } else { &mut pairs };
         for (key, value) in item.split(';').filter_map(|p| p.split_once('=')) {
             match key.trim() {
-                "r" | "remaining" => target.remaining = value.trim().parse().ok(),
+                "r" | "remaining" => target.remaining = number(value.trim()),
                 "t" | "reset" => target.reset_at = number_of(value, 1000).map(|wait| now.plus(wait)),
-                "q" | "limit" => target.limit = value.trim().parse().ok(),
+                "q" | "limit" => target.limit = number(value.trim()),
                 _ => {}
             }
         }
@@ -261,7 +262,7 @@ fn read_policy(limits: &mut Limits, policy: &str) {
     for (item, limit) in policy.split(',').zip(limits.entries.iter_mut().flatten()) {
         for (key, value) in item.split(';').filter_map(|p| p.split_once('=')) {
             match (key.trim(), value.trim()) {
-                ("q", quota) if limit.limit.is_none() => limit.limit = quota.parse().ok(),
+                ("q", quota) if limit.limit.is_none() => limit.limit = number(quota),
                 ("w", "60") => limit.window = Window::Minute,
                 ("w", "86400") => limit.window = Window::Day,
                 _ => {}

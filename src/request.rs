@@ -7,6 +7,8 @@
 use crate::body::{JsonWalk, Member};
 use crate::protocol::Protocol;
 use core::hash::Hasher;
+use crate::prelude::*;
+use crate::text::number;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 /// Longest model or provider name that is kept, in bytes.
@@ -193,7 +195,7 @@ fn note(facts: &mut BodyFacts, member: Member<'_>) {
         | ("options", "num_predict")
         | ("parameters", "max_new_tokens" | "maxOutputTokens") => {
             facts.max_output_tokens =
-                member.value.parse().ok().filter(|_| !member.is_string).or(facts.max_output_tokens);
+                number(member.value).filter(|_| !member.is_string).or(facts.max_output_tokens);
         }
         _ => {}
     }

@@ -14,6 +14,8 @@
 
 use crate::control::{BreakerConfig, ConcurrencyConfig, ControlConfig, PoolConfig, RetryBudgetConfig, TenantLimits};
 use crate::ledger::{FIELD, RECORD};
+use crate::prelude::*;
+use crate::text::number;
 use crate::time::Millis;
 
 /// Separates the items of a list in one field.
@@ -48,12 +50,12 @@ impl<'a> Fields<'a> {
         self.rest.next().unwrap_or("")
     }
 
-    fn number<N: core::str::FromStr>(&mut self, default: N) -> N {
+    fn number<N: TryFrom<u64>>(&mut self, default: N) -> N {
         self.maybe().unwrap_or(default)
     }
 
-    fn maybe<N: core::str::FromStr>(&mut self) -> Option<N> {
-        self.text().parse().ok()
+    fn maybe<N: TryFrom<u64>>(&mut self) -> Option<N> {
+        N::try_from(number(self.text())?).ok()
     }
 
     fn millis(&mut self, default: Millis) -> Millis {

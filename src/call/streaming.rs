@@ -7,7 +7,8 @@ use crate::headers::Headers;
 use crate::ledger::{Decision, Status, clean};
 use crate::protocol::Protocol;
 use crate::stream::{Failure, FailureKind, GapKind, StreamGuard, StreamTimes, Verdict};
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use crate::prelude::*;
 
 /// A streamed answer under way.
 #[derive(Debug)]

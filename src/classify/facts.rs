@@ -11,6 +11,8 @@ use super::table::Words;
 use crate::dates::rfc3339;
 use crate::headers::Headers;
 use crate::json::{Kind, Value, push_lossy};
+use crate::prelude::*;
+use crate::text::number;
 use crate::time::{Instant, Millis};
 use crate::wait_hint::{duration, number_of};
 
@@ -243,7 +245,7 @@ impl Facts {
         let start = self.codes.len();
         self.codes.extend(text.chars().map(|c| if c == '\n' { ' ' } else { c.to_ascii_lowercase() }));
         self.codes.push('\n');
-        if let Ok(status) = text.parse::<u16>()
+        if let Some(status) = number(text).and_then(|s| u16::try_from(s).ok())
             && (400..600).contains(&status)
             && self.status.is_none()
         {

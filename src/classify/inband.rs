@@ -11,6 +11,7 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Model, Provider, Request};
 use crate::json::{Kind, Value};
+use crate::prelude::*;
 
 /// What a finish reason that isn't a good end means.
 #[derive(Clone, Copy, Debug)]

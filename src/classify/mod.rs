@@ -32,7 +32,9 @@ pub use http::is_bare;
 use inband::Found;
 pub use inband::{FINISHES, Finish};
 use rule::Subject;
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use crate::prelude::*;
+use crate::text::joined;
 use table::Table;
 
 /// A transport error and its causes, outermost first: entries separated by `\u{1e}`, each `name \u{1f} code \u{1f}
@@ -145,7 +147,7 @@ pub fn classify(signal: &Signal<'_>) -> Option<Classification> {
             scope,
             wait_hint: header_hint(signal.headers, signal.now),
             reason: Cow::Borrowed(name),
-            rule: Cow::Owned(["generic.", name].concat()),
+            rule: Cow::Owned(joined(&["generic.", name])),
         })
     };
     match found {
@@ -233,7 +235,7 @@ fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> 
         scope: if routed { inband::ROUTED } else { rule.scope },
         wait_hint,
         reason: if table == "generic" { reason(facts, rule.name) } else { Cow::Borrowed(rule.name) },
-        rule: Cow::Owned([table, ".", rule.name].concat()),
+        rule: Cow::Owned(joined(&[table, ".", rule.name])),
     }
 }
 

@@ -11,7 +11,7 @@ use super::facts::is_listed;
 use crate::class::ErrorClass::{self, BadRequest, Cancelled, ConnectionError, StreamInterrupted, Timeout, Unknown};
 use crate::class::Scope::{self, Provider, Request};
 use crate::class::{Classification, Delivery};
-use std::borrow::Cow;
+use alloc::borrow::Cow;
 
 /// The deepest cause that is looked at.
 const MAX_DEPTH: usize = 8;
@@ -56,6 +56,8 @@ impl TransportRule {
 }
 
 use Delivery::{MaybeSent, NotSent};
+use crate::prelude::*;
+use crate::text::joined;
 
 /// Tried in order, each against every cause.
 #[rustfmt::skip] // one rule a line
@@ -138,6 +140,6 @@ pub(crate) fn classify(error: TransportError<'_>) -> Classification {
         scope: rule.scope,
         wait_hint: None,
         reason: Cow::Borrowed(rule.name),
-        rule: Cow::Owned(["transport.", rule.name].concat()),
+        rule: Cow::Owned(joined(&["transport.", rule.name])),
     }
 }

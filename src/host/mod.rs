@@ -21,7 +21,9 @@ use crate::protocol::Protocol;
 use crate::settings;
 use crate::stream::CommitOn;
 use crate::time::{Instant, Millis};
-use std::rc::Rc;
+use alloc::rc::Rc;
+use crate::prelude::*;
+use crate::text::decimal;
 use wasm_bindgen::prelude::*;
 
 /// Set in an answer when records wait to be taken.
@@ -63,7 +65,7 @@ impl Core {
             _ => Policy::STANDARD,
         };
         let policy = policy(limits, preset);
-        let control = Control::new(settings::read(control)).map_err(|error| error.to_string())?;
+        let control = Control::new(settings::read(control)).map_err(|error| error.message())?;
         Ok(Self {
             engine: Engine::new(seed, secret, policy, control),
             wake_in: f64::INFINITY,
@@ -80,7 +82,7 @@ impl Core {
         let rules: Rc<[CustomRule]> = match if rules.is_empty() { Ok(Vec::new()) } else { CustomRule::parse_all(rules) }
         {
             Ok(rules) => rules.into(),
-            Err(error) => return error.to_string(),
+            Err(error) => return error.message(),
         };
         self.engine.add_provider(CustomProvider {
             name: name.to_owned(),
@@ -249,7 +251,7 @@ impl Core {
     pub fn verdict(&self, id: u32) -> String {
         let mut out = String::new();
         if let Some(verdict) = self.engine.verdict(id) {
-            let hint = verdict.wait_hint.map_or_else(String::new, |m| m.0.to_string());
+            let hint = decimal(verdict.wait_hint.map(|m| m.0));
             let retryable = if verdict.retryable { "1" } else { "0" };
             for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule]
             {

@@ -9,7 +9,8 @@ use crate::headers::Headers;
 use crate::json::Value;
 use crate::limits::Window;
 use crate::protocol::Protocol;
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use crate::prelude::*;
 
 include!(concat!(env!("OUT_DIR"), "/providers.rs"));
 
