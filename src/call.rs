@@ -38,7 +38,7 @@ use crate::usage;
 use alloc::borrow::Cow;
 use alloc::rc::Rc;
 use crate::prelude::*;
-use crate::text::push_number;
+use crate::text::{self, push_number};
 
 mod decide;
 mod streaming;
@@ -919,7 +919,7 @@ impl Reading {
             return false;
         }
         let says_json =
-            Headers(&self.headers).get("content-type").is_some_and(|t| t.to_ascii_lowercase().contains("json"));
+            Headers(&self.headers).get("content-type").is_some_and(|t| text::has(&t.to_ascii_lowercase(), "json"));
         if self.walk.is_blank() {
             return protocol != Protocol::Unknown;
         }

@@ -18,7 +18,7 @@ use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
 use alloc::rc::Rc;
 use crate::prelude::*;
-use crate::text::{decimal, hex_digit, push_number};
+use crate::text::{self, decimal, hex_digit, push_number};
 
 /// How long past its deadline a call is left alone before the sweep ends it.
 const GRACE: Millis = Millis(60_000);
@@ -420,12 +420,12 @@ impl CustomProvider {
     /// Whether a URL is this provider's.
     fn answers(&self, url: &str, host: &str) -> bool {
         self.matches.iter().any(|pattern| {
-            if pattern.contains("://") {
+            if text::has(pattern, "://") {
                 url.starts_with(pattern.as_str())
             } else if let Some(suffix) = pattern.strip_prefix('*') {
-                host.ends_with(suffix) || host.split(':').next().is_some_and(|bare| bare.ends_with(suffix))
+                host.ends_with(suffix) || text::before(host, ":").ends_with(suffix)
             } else {
-                host == pattern || (!pattern.contains(':') && host.split(':').next() == Some(pattern))
+                host == pattern || (!text::has(pattern, ":") && text::before(host, ":") == pattern)
             }
         })
     }

@@ -6,7 +6,7 @@
 //! of two equal names is not preferred: the first one counts.
 
 use crate::prelude::*;
-use crate::text::number;
+use crate::text::{self, number};
 
 /// What a value looks like from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,7 +219,7 @@ impl<'a> Value<'a> {
             return None;
         }
         let text = self.scalar()?;
-        number(text.split_once('.').map_or(text, |(whole, _)| whole))
+        number(text::before(text, "."))
     }
 
     /// Whether it is `true` or `false`; `None` if it is neither.
@@ -261,7 +261,7 @@ pub fn push_lossy(out: &mut String, bytes: &[u8]) {
 }
 
 fn hex4(bytes: &[u8]) -> Option<u32> {
-    bytes.get(..4)?.iter().try_fold(0_u32, |sum, b| Some((sum << 4) | char::from(*b).to_digit(16)?))
+    bytes.get(..4)?.iter().try_fold(0_u32, |sum, b| Some((sum << 4) | u32::from(text::hex_value(*b)?)))
 }
 
 /// Decodes what follows `\u`, its second half too if it is a pair, and returns what is left.

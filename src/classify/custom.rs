@@ -12,7 +12,7 @@ use crate::time::Millis;
 use alloc::borrow::Cow;
 use core::fmt;
 use crate::prelude::*;
-use crate::text::{decimal, joined, number};
+use crate::text::{self, decimal, joined, number};
 
 /// Most rules of one provider.
 pub const MAX_RULES: usize = 256;
@@ -109,7 +109,7 @@ fn list<T>(
 
 fn status(path: &str, value: Value<'_>) -> Result<(u16, u16), RuleError> {
     let parse = |text: &str| number(text.trim_ascii()).and_then(|s| u16::try_from(s).ok()).filter(|s| (100..=599).contains(s));
-    let range = value.scalar().and_then(|text| match text.split_once('-') {
+    let range = value.scalar().and_then(|text| match text::cut(text, "-") {
         Some((from, to)) => Some((parse(from)?, parse(to)?)),
         None => match text.as_bytes() {
             [family @ b'1'..=b'5', b'x', b'x'] => {

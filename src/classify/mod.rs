@@ -34,7 +34,7 @@ pub use inband::{FINISHES, Finish};
 use rule::Subject;
 use alloc::borrow::Cow;
 use crate::prelude::*;
-use crate::text::joined;
+use crate::text::{self, joined};
 use table::Table;
 
 /// A transport error and its causes, outermost first: entries separated by `\u{1e}`, each `name \u{1f} code \u{1f}
@@ -90,10 +90,10 @@ impl Signal<'_> {
 
 /// The host of a URL, without port and user.
 fn host(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit('@').next()?;
-    Some(if host.starts_with('[') { host } else { host.split(':').next()? })
+    let (_, rest) = text::cut(url, "://")?;
+    let authority = text::before(rest, "/?#");
+    let host = text::cut_last(authority, "@").map_or(authority, |(_, host)| host);
+    Some(if host.starts_with('[') { host } else { text::before(host, ":") })
 }
 
 /// Whether the request can have reached the provider.

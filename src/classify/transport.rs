@@ -57,7 +57,7 @@ impl TransportRule {
 
 use Delivery::{MaybeSent, NotSent};
 use crate::prelude::*;
-use crate::text::joined;
+use crate::text::{self, joined};
 
 /// Tried in order, each against every cause.
 #[rustfmt::skip] // one rule a line
@@ -105,7 +105,7 @@ pub(crate) const UNKNOWN: TransportRule = TransportRule {
 
 /// The words of a message that look like a code: capitals, digits and underscores, e.g. `read ECONNRESET`.
 fn codes_in(message: &str) -> impl Iterator<Item = &str> {
-    message.split([' ', ':', ',', '(', ')', '.']).filter(|word| {
+    text::pieces(message, " :,().").filter(|word| {
         word.len() > 4 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
     })
 }
@@ -114,19 +114,23 @@ fn codes_in(message: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn find(error: TransportError<'_>) -> &'static TransportRule {
     let mut codes: Vec<&str> = Vec::new();
     let mut messages = String::new();
-    for entry in error.0.split('\u{1e}').take(MAX_DEPTH) {
-        let mut fields = entry.splitn(3, '\u{1f}');
-        codes.extend(fields.by_ref().take(2).filter(|word| !word.is_empty()));
-        let message = fields.next().unwrap_or_default();
+    for entry in text::pieces(error.0, "\u{1e}").take(MAX_DEPTH) {
+        let mut fields = text::pieces(entry, "\u{1f}");
+        for word in [fields.next(), fields.next()].into_iter().flatten().filter(|word| !word.is_empty()) {
+            codes.push(word);
+        }
+        let message = fields.rest();
         let message = message.char_indices().nth(512).and_then(|(at, _)| message.get(..at)).unwrap_or(message);
-        codes.extend(codes_in(message).take(8));
+        for code in codes_in(message).take(8) {
+            codes.push(code);
+        }
         messages.push_str(message);
         messages.push('\n');
     }
     messages.make_ascii_lowercase();
     let hits = |rule: &TransportRule| {
         codes.iter().any(|code| is_listed(code, rule.codes))
-            || (!rule.texts.is_empty() && rule.texts.split('|').any(|text| messages.contains(text)))
+            || (!rule.texts.is_empty() && text::pieces(rule.texts, "|").any(|text| text::has(&messages, text)))
     };
     RULES.iter().find(|rule| hits(rule)).unwrap_or(&UNKNOWN)
 }

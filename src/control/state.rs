@@ -9,7 +9,7 @@ use super::terms::{LimitKind, LimitWindow, VendorLimit};
 use super::{Breaker, Control};
 use crate::class::ErrorClass;
 use crate::prelude::*;
-use crate::text::{hex_digit, number, push_number};
+use crate::text::{self, hex_digit, number, push_number};
 use crate::time::{Instant, Millis};
 
 /// Writes JSON without a tree: members and elements separate themselves.
@@ -225,8 +225,8 @@ impl Control {
 
     /// Takes in a snapshot. Lines that do not fit the configuration, or that are not understood, are passed over.
     pub fn restore(&mut self, snapshot: &str, now: Instant) {
-        for line in snapshot.lines() {
-            let fields: Vec<&str> = line.split('\t').collect();
+        for line in text::pieces(snapshot, "\n") {
+            let fields: Vec<&str> = text::pieces(line, "\t").collect();
             match fields.as_slice() {
                 ["breaker", class, name, openings, until] => self.restore_breaker(class, name, openings, until, now),
                 ["key", class, id] => {
@@ -299,7 +299,7 @@ fn write_breaker(json: &mut Json<'_>, name: &str, breaker: &Breaker) {
 
 /// A line of a snapshot. A name with a tab or a line break in it is left out with its whole line.
 fn line(out: &mut String, kind: &str, texts: &[&str], numbers: &[u64]) {
-    if texts.iter().any(|text| text.contains(['\t', '\n', '\r'])) {
+    if texts.iter().any(|text| text.bytes().any(|byte| matches!(byte, b'\t' | b'\n' | b'\r'))) {
         return;
     }
     out.push_str(kind);

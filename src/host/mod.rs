@@ -23,9 +23,11 @@ use crate::stream::CommitOn;
 use crate::time::{Instant, Millis};
 use alloc::rc::Rc;
 use crate::prelude::*;
-use crate::text::decimal;
+use crate::text::{self, decimal};
 use wasm_bindgen::prelude::*;
 
+/// Separates the fields of what comes packed: [`FIELD`].
+const FIELDS: &str = "\u{1f}";
 /// Set in an answer when records wait to be taken.
 const RECORDS: u32 = 32;
 /// Set in an answer when other calls should ask again.
@@ -86,7 +88,7 @@ impl Core {
         };
         self.engine.add_provider(CustomProvider {
             name: name.to_owned(),
-            matches: matches.split(FIELD).filter(|m| !m.is_empty()).map(str::to_owned).collect(),
+            matches: text::pieces(matches, FIELDS).filter(|m| !m.is_empty()).map(str::to_owned).collect(),
             protocol: Protocol::from_name(protocol),
             rules,
             policy: (!limits.is_empty()).then(|| policy(limits, *self.engine.policy())),
@@ -118,7 +120,7 @@ impl Core {
         deadline: f64,
         tokens: f64,
     ) -> u32 {
-        let mut fields = context.split(FIELD);
+        let mut fields = text::pieces(context, FIELDS);
         let mut field = || fields.next().unwrap_or("");
         if !body.is_empty() {
             self.engine.request_body(body.as_bytes());
@@ -203,7 +205,7 @@ impl Core {
     /// The user's hook has judged: class, scope, reason, packed ("" leaves the verdict), whether it is retryable, and the
     /// wait hint (negative: none).
     pub fn judged(&mut self, id: u32, now: f64, verdict: &str, retryable: bool, wait_hint: f64) -> u32 {
-        let mut fields = verdict.split(FIELD);
+        let mut fields = text::pieces(verdict, FIELDS);
         let overruled = fields.next().and_then(ErrorClass::from_name).map(|class| Classification {
             class,
             retryable,
