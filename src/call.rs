@@ -35,8 +35,10 @@ use crate::protocol::Protocol;
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
 use crate::usage;
-use std::borrow::Cow;
-use std::rc::Rc;
+use alloc::borrow::Cow;
+use alloc::rc::Rc;
+use crate::prelude::*;
+use crate::text::{self, push_number};
 
 mod decide;
 mod streaming;
@@ -298,7 +300,7 @@ impl Call {
                 Action::Continue
             }
             (Input::Body { bytes, complete }, State::Body(reading)) => {
-                let mut reading = std::mem::replace(&mut **reading, Reading::new(0, String::new()));
+                let mut reading = core::mem::replace(&mut **reading, Reading::new(0, String::new()));
                 reading.take_whole(bytes);
                 self.on_body(&reading, if reading.kept.is_empty() { bytes } else { &reading.kept }, complete, world)
             }
@@ -583,7 +585,7 @@ impl Call {
                 shape.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').filter(|c| !matches!(c, '"' | '\\')),
             );
             detail.push_str("\",\"count\":");
-            detail.push_str(&count.to_string());
+            push_number(&mut detail, count.into());
             detail.push('}');
             pack_notice("unknown_error_shape", self.now, &self.spec.facts.provider, &detail, world.outbox);
         }
@@ -796,7 +798,7 @@ impl Call {
             attempt.status = status;
             attempt.error_class = Some(class);
             attempt.reason = reason.to_owned();
-            attempt.rule = if status == Status::Lost { String::new() } else { verdict.rule.to_string() };
+            attempt.rule = if status == Status::Lost { String::new() } else { verdict.rule.clone().into_owned() };
             attempt.decision = Decision::Fail;
             attempt.delivery = attempt.delivery.max(Delivery::MaybeSent);
             attempt.pack(&self.spec.facts, world.outbox);
@@ -917,7 +919,7 @@ impl Reading {
             return false;
         }
         let says_json =
-            Headers(&self.headers).get("content-type").is_some_and(|t| t.to_ascii_lowercase().contains("json"));
+            Headers(&self.headers).get("content-type").is_some_and(|t| text::has(&t.to_ascii_lowercase(), "json"));
         if self.walk.is_blank() {
             return protocol != Protocol::Unknown;
         }

@@ -5,7 +5,8 @@
 //! left, not with a fresh set: three layers of three tries would otherwise make 27 requests of one.
 
 use crate::time::{Instant, Millis};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use crate::prelude::*;
 
 /// Entries kept at most; the oldest goes first.
 const KEPT: usize = 256;

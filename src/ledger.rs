@@ -7,7 +7,8 @@
 
 use crate::class::{Delivery, ErrorClass};
 use crate::time::{Instant, Millis};
-use core::fmt::Write;
+use crate::prelude::*;
+use crate::text::push_number;
 
 /// Separates the fields of a packed record.
 pub const FIELD: char = '\u{1f}';
@@ -272,8 +273,7 @@ impl Packer<'_> {
 
     fn number(&mut self, value: u64) -> &mut Self {
         self.text("");
-        // Writing to a String can't fail.
-        let _ = write!(self.out, "{value}");
+        push_number(self.out, value);
         self
     }
 

@@ -8,7 +8,8 @@ use super::terms::{CallId, KeyId, PermitId};
 use super::vendor::Cost;
 use crate::order::Order;
 use crate::time::Instant;
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use crate::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lease {

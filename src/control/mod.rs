@@ -37,7 +37,8 @@ use notice::Notices;
 pub use notice::{Notice, NoticeKind};
 use queue::Waiters;
 pub use retry_budget::{RetryBudget, RetryBudgetConfig, RetryBudgets, RetryCost};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use crate::prelude::*;
 use target::{Bucket, Key, Target};
 use tenant::Tenants;
 pub use terms::{

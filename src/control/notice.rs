@@ -2,7 +2,8 @@
 
 use crate::class::ErrorClass;
 use crate::time::Instant;
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use crate::prelude::*;
 
 /// Notices kept for a host that does not drain them; older ones make room.
 const KEPT: usize = 256;

@@ -7,6 +7,7 @@
 //!
 //! All arithmetic is in thousandths of a retry, in whole numbers.
 
+use crate::prelude::*;
 use super::names::{Entered, Names};
 use crate::time::{Instant, Millis};
 

@@ -14,7 +14,8 @@ use super::terms::{BucketId, KeyId, Priority, Reason};
 use super::vendor::{Cost, Vendor};
 use crate::class::ErrorClass;
 use crate::time::{Instant, Millis};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use crate::prelude::*;
 
 /// Batch work leaves a tenth of the limits alone for this long after interactive work was last seen.
 const INTERACTIVE_MEMORY: Millis = Millis(60_000);

@@ -5,6 +5,7 @@
 //! (smithy-typescript `eventstream-codec`). Both checksums are checked. A frame that claims more than
 //! [`MAX_FRAME`] is invalid as soon as its prelude is there.
 
+use crate::prelude::*;
 use super::held::{Held, RAW_MAX};
 use super::lines::Place;
 use super::scan::{Cut, Found, Kind, Name};

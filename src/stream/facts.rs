@@ -1,5 +1,6 @@
 //! What was seen of a stream: the numbers and names that a record of it carries.
 
+use crate::prelude::*;
 use super::member::Cursor;
 use super::word::Word;
 use crate::time::{Instant, Millis};

@@ -3,6 +3,7 @@
 //! A scanner is pulled: `next` gives the next finished event of a chunk and moves the offset behind it. An event that
 //! lies wholly in the chunk is read where it is; only what is unfinished at the chunk's end is copied.
 
+use crate::prelude::*;
 use super::aws_frame::Frames;
 use super::held::Held;
 use super::json_array::JsonValues;

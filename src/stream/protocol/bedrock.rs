@@ -12,6 +12,7 @@
 //! that is known is a gateway's keep-alive. Sources: AWS API reference `ConverseStreamOutput`; anthropic-sdk-typescript
 //! `bedrock-sdk`; vercel/ai `amazon-bedrock`.
 
+use crate::prelude::*;
 use super::{Choices, Meaning, anthropic, finish};
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;

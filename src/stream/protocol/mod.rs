@@ -11,6 +11,7 @@ mod ollama;
 mod openai;
 mod responses;
 
+use crate::prelude::*;
 use super::facts::{StreamFacts, safe_text};
 use super::member::Cursor;
 use super::scan::Kind;
