@@ -7,7 +7,6 @@
 
 use crate::class::{Delivery, ErrorClass};
 use crate::time::{Instant, Millis};
-use core::fmt::Write;
 
 /// Separates the fields of a packed record.
 pub const FIELD: char = '\u{1f}';
@@ -253,6 +252,9 @@ pub const CALL_FIELDS: &[&str] = &[
     "revision",
 ];
 
+/// Room for a record of the usual length, so that it is not moved as it grows.
+const PACKED: usize = 512;
+
 /// Appends fields to a packed record.
 struct Packer<'o> {
     out: &'o mut String,
@@ -272,8 +274,7 @@ impl Packer<'_> {
 
     fn number(&mut self, value: u64) -> &mut Self {
         self.text("");
-        // Writing to a String can't fail.
-        let _ = write!(self.out, "{value}");
+        push_digits(value, self.out);
         self
     }
 
@@ -289,12 +290,31 @@ impl Packer<'_> {
     }
 }
 
+/// Appends a number in decimal; formatting machinery would cost more than all else of a record.
+fn push_digits(value: u64, out: &mut String) {
+    let mut digits = [0_u8; 20];
+    let mut rest = value;
+    let mut used = 0_usize;
+    for slot in digits.iter_mut().rev() {
+        // The remainder is below 10.
+        *slot = b'0' | u8::try_from(rest % 10).unwrap_or(0);
+        rest /= 10;
+        used = used.saturating_add(1);
+        if rest == 0 {
+            break;
+        }
+    }
+    let text = digits.get(digits.len().saturating_sub(used)..).unwrap_or(&[]);
+    out.push_str(core::str::from_utf8(text).unwrap_or(""));
+}
+
 /// The rung name of a plain `keel.fetch`: there is only the primary one.
 const PRIMARY: &str = "primary";
 
 impl AttemptRecord {
     /// Appends the record to `out`, packed.
     pub fn pack(&self, call: &CallFacts, out: &mut String) {
+        out.reserve(PACKED);
         let ms = |m: Option<Millis>| m.map(|m| m.0);
         let mut p = Packer { out, first: true };
         p.text("attempt").text(&call.logical_request_id).text(&self.attempt_id).number(u64::from(self.attempt_no));
@@ -320,6 +340,7 @@ impl AttemptRecord {
 impl CallRecord {
     /// Appends the record to `out`, packed.
     pub fn pack(&self, call: &CallFacts, out: &mut String) {
+        out.reserve(PACKED);
         let mut p = Packer { out, first: true };
         p.text("call").text(&call.logical_request_id).text(&call.tenant).text(&call.operation).text(&call.provider);
         p.text(call.protocol).text(&call.model).text(&call.prompt_hash);
@@ -341,6 +362,9 @@ pub fn pack_notice(kind: &str, at: Instant, subject: &str, detail: &str, out: &m
 /// A name as it may stand in a record: at most 128 bytes, without control characters.
 #[must_use]
 pub fn clean(text: &str) -> String {
+    if text.len() <= 128 && text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len().min(128));
     for c in text.chars().filter(|c| !c.is_control()) {
         if out.len().saturating_add(c.len_utf8()) > 128 {
@@ -424,6 +448,15 @@ mod tests {
         let mut out = String::new();
         record.pack(&call(), &mut out);
         assert_eq!(out.trim_end_matches(RECORD).split(FIELD).count(), CALL_FIELDS.len());
+    }
+
+    #[test]
+    fn numbers_are_written_in_decimal() {
+        for value in [0, 7, 10, 1_795_996_800_123, u64::MAX] {
+            let mut out = String::new();
+            push_digits(value, &mut out);
+            assert_eq!(out, value.to_string());
+        }
     }
 
     #[test]
