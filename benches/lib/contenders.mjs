@@ -50,11 +50,9 @@ const INIT = {
 const answer = async () => new Response(ANSWER, { status: 200, headers: HEADERS });
 const message = async () => new Response(MESSAGE, { status: 200, headers: HEADERS });
 
-const times =
-  (/** @type {() => Promise<unknown>} */ call) =>
-  async (/** @type {number} */ n) => {
-    for (let i = 0; i < n; i += 1) await call();
-  };
+const times = (/** @type {() => Promise<unknown>} */ call) => async (/** @type {number} */ n) => {
+  for (let i = 0; i < n; i += 1) await call();
+};
 
 /**
  * @param {any} libraries `createKeel` of evenkeel, and whichever of `cockatiel`, `pRetry`, `ky`, `OpenAI` and `Anthropic`
