@@ -28,6 +28,7 @@ use crate::control::{
 };
 use crate::drift::Drift;
 use crate::headers::Headers;
+use crate::json;
 use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean, pack_notice};
 use crate::limits::{self, Axis, Window};
 use crate::policy::Policy;
@@ -206,6 +207,8 @@ struct Reading {
     status: u16,
     headers: String,
     walk: JsonWalk,
+    /// Seen to be whole JSON without a walk.
+    whole: bool,
     kept: Vec<u8>,
     bytes: u64,
 }
@@ -301,7 +304,7 @@ impl Call {
             }
             (Input::Body { bytes, complete }, State::Body(reading)) => {
                 let mut reading = core::mem::replace(&mut **reading, Reading::new(0, String::new()));
-                reading.take_whole(bytes);
+                reading.take_last(bytes);
                 self.on_body(&reading, if reading.kept.is_empty() { bytes } else { &reading.kept }, complete, world)
             }
             (Input::Chunk(chunk), State::Stream(streaming)) => {
@@ -898,7 +901,7 @@ impl Call {
 
 impl Reading {
     fn new(status: u16, headers: String) -> Self {
-        Self { status, headers, walk: JsonWalk::new(), kept: Vec::new(), bytes: 0 }
+        Self { status, headers, walk: JsonWalk::new(), whole: false, kept: Vec::new(), bytes: 0 }
     }
 
     /// Takes a part of a body that is too large to cross at once; its beginning is kept for the classifier.
@@ -913,9 +916,20 @@ impl Reading {
         self.walk.feed(bytes, |_| {});
     }
 
+    /// Takes what is left of a body. One that is here in one piece is looked over at once, which is several times faster
+    /// than the walk that can stop anywhere.
+    fn take_last(&mut self, bytes: &[u8]) {
+        if self.bytes == 0 && matches!(bytes, [b'{' | b'[', ..]) && json::is_complete(bytes) {
+            self.whole = true;
+            self.bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        } else {
+            self.take_whole(bytes);
+        }
+    }
+
     /// Whether an answer that should be JSON stops before its end.
     fn is_cut_short(&self, protocol: Protocol) -> bool {
-        if self.walk.is_whole() {
+        if self.whole || self.walk.is_whole() {
             return false;
         }
         let says_json =

@@ -18,7 +18,12 @@ impl<'a> Headers<'a> {
     #[must_use]
     #[inline(never)]
     pub fn get(self, name: &str) -> Option<&'a str> {
-        self.iter().find_map(|(n, v)| n.eq_ignore_ascii_case(name).then_some(v))
+        self.0.split('\n').find_map(|line| {
+            let (own, value) = line.split_at_checked(memchr::memchr(b':', line.as_bytes())?)?;
+            // Most lines are told apart by their length, before anything is trimmed or compared.
+            let same = own.len() >= name.len() && own.trim().eq_ignore_ascii_case(name);
+            same.then(|| value.get(1..).unwrap_or("").trim())
+        })
     }
 
     /// All headers in order, as trimmed `(name, value)` pairs. Lines without a colon are passed over.

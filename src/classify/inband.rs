@@ -65,6 +65,9 @@ pub const FINISHES: &[Finish] = &[
     finish("finish_error", "error|ERROR|abort|failed|eos_error", ServerError, Provider, true, "OpenRouter, Mistral, Cohere, vLLM"),
 ];
 
+/// The usual good ends.
+const GOOD_ENDS: &[&str] = &["stop", "length", "tool_calls", "end_turn", "tool_use", "max_tokens", "STOP", "COMPLETE"];
+
 /// What was found in an answer whose status is a success.
 #[derive(Debug)]
 pub(crate) enum Found {
@@ -140,6 +143,10 @@ struct Seen {
 
 fn finish_of(value: Value<'_>) -> Option<&'static Finish> {
     let reason = value.scalar().filter(|_| value.kind() == Kind::String)?;
+    // How nearly every answer ends needs no look at the lists.
+    if GOOD_ENDS.contains(&reason) {
+        return None;
+    }
     FINISHES.iter().find(|f| is_listed(reason, f.reasons))
 }
 
@@ -478,3 +485,15 @@ impl Seen {
 
 /// A server error that the model's own route gives is of the model where the provider is a router.
 pub(crate) const ROUTED: Scope = Model;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_usual_good_end_is_listed_as_a_failure() {
+        for end in GOOD_ENDS {
+            assert!(!FINISHES.iter().any(|f| is_listed(end, f.reasons)), "{end}");
+        }
+    }
+}
