@@ -157,6 +157,15 @@ impl Core {
         self.handle(id, now, Input::Body { bytes, complete })
     }
 
+    /// The timer fired while a body is being read: when its last byte came, and the last that is not blank (negative: none).
+    #[wasm_bindgen(js_name = bodyTimer)]
+    pub fn body_timer(&mut self, id: u32, now: f64, last_byte: f64, last_content: f64) -> u32 {
+        let at = |time: f64| (time >= 0.0).then(|| Instant(to_u64(time)));
+        let progress = Input::Progress { last_byte: at(last_byte), last_content: at(last_content) };
+        self.engine.handle(id, progress, Instant(to_u64(now)));
+        self.handle(id, now, Input::Timer)
+    }
+
     /// The next chunk of a stream.
     pub fn chunk(&mut self, id: u32, now: f64, chunk: &[u8]) -> u32 {
         self.handle(id, now, Input::Chunk(chunk))
