@@ -61,6 +61,13 @@ interface Read {
   readonly rest: AsyncIterator<Uint8Array, void, undefined> | null;
 }
 
+/** When something of a body came last, in the clock's time; the core asks when its timer fires. */
+interface Progress {
+  readonly clock: Clock;
+  byteAt: number;
+  contentAt: number;
+}
+
 /** Runs one call from its first attempt to its end. */
 export async function drive(
   shared: Shared,
@@ -311,12 +318,13 @@ class Drive {
   async #body(): Promise<number> {
     const core = this.#core;
     const cap = core.readCap;
+    const progress: Progress = { clock: this.#shared.clock, byteAt: -1, contentAt: -1 };
     this.#arm(core.wakeIn);
     let outcome: Read | Interrupt;
     try {
-      outcome = await this.#race(readBody(this.#response as Response, cap));
+      outcome = await this.#race(readBody(this.#response as Response, cap, progress));
       while (outcome === "timer" || outcome === "woken") {
-        const code = core.timer(this.#id, this.#now());
+        const code = core.bodyTimer(this.#id, this.#now(), progress.byteAt, progress.contentAt);
         if ((code & ACTION) !== DO.CONTINUE) return code;
         this.#arm(core.wakeIn);
         outcome = await this.#race(undefined);
@@ -583,7 +591,7 @@ class Drive {
 }
 
 /** Reads a body to its end, or to `cap` bytes. */
-async function readBody(response: Response, cap: number): Promise<Read> {
+async function readBody(response: Response, cap: number, progress: Progress): Promise<Read> {
   const body = response.body;
   if (body === null || body === undefined) {
     // Some test doubles have no stream; what they have is read as a whole.
@@ -601,6 +609,8 @@ async function readBody(response: Response, cap: number): Promise<Read> {
     if (done) return { bytes: concat(chunks, size), rest: null };
     chunks.push(value);
     size += value.byteLength;
+    progress.byteAt = progress.clock.now();
+    if (!isBlank(value)) progress.contentAt = progress.byteAt;
     if (size > cap) {
       return {
         bytes: concat(chunks, size),
@@ -617,6 +627,11 @@ async function readBody(response: Response, cap: number): Promise<Read> {
       };
     }
   }
+}
+
+/** Whether there is nothing but blanks and line ends in it. */
+function isBlank(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 32 || byte === 10 || byte === 13 || byte === 9);
 }
 
 /** The beginning of a stream that failed before it was given on, with the error event that the upstream sent. */

@@ -19,13 +19,13 @@ use crate::engine::{Begin, CustomProvider, Engine};
 use crate::headers::Headers;
 use crate::ledger::FIELD;
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::settings;
 use crate::stream::CommitOn;
+use crate::text::{self, decimal};
 use crate::time::{Instant, Millis};
 use alloc::rc::Rc;
-use crate::prelude::*;
-use crate::text::{self, decimal};
 use wasm_bindgen::prelude::*;
 
 /// Separates the fields of what comes packed: [`FIELD`].
@@ -161,6 +161,15 @@ impl Core {
     /// The body, or the rest of it; `complete` is false if it goes on after what was read.
     pub fn body(&mut self, id: u32, now: f64, bytes: &[u8], complete: bool) -> u32 {
         self.handle(id, now, Input::Body { bytes, complete })
+    }
+
+    /// The timer fired while a body is being read: when its last byte came, and the last that is not blank (negative: none).
+    #[wasm_bindgen(js_name = bodyTimer)]
+    pub fn body_timer(&mut self, id: u32, now: f64, last_byte: f64, last_content: f64) -> u32 {
+        let at = |time: f64| (time >= 0.0).then(|| Instant(to_u64(time)));
+        let progress = Input::Progress { last_byte: at(last_byte), last_content: at(last_content) };
+        self.engine.handle(id, progress, Instant(to_u64(now)));
+        self.handle(id, now, Input::Timer)
     }
 
     /// The next chunk of a stream.
