@@ -162,7 +162,7 @@ export async function open(url) {
     await output.waitFor({ timeout: 20_000 }).catch(() => {
       throw new Error(`the page shows nothing:\n${complaints.join("\n")}`);
     });
-    return await output.innerText();
+    return await output.textContent();
   } finally {
     await browser.close();
   }
