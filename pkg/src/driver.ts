@@ -60,7 +60,8 @@ export async function drive(
   context: CallContext,
 ): Promise<Response> {
   const made = outgoing(input, init, shared.maxBody);
-  const request = made instanceof Promise ? await made : made;
+  // Not `instanceof`: what a host's Blob gives may be a promise of another realm.
+  const request = "then" in made ? await made : made;
   const call = new Drive(shared, request, context);
   try {
     return await call.run();
