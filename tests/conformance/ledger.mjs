@@ -73,6 +73,16 @@ export default function (test, { testing: { openai }, assert, rig }) {
     assert.deepEqual(done, ["attempt", "call", "flushed"]);
   });
 
+  test("flush gives up on a write that never ends, and does not wait for it again", async () => {
+    const { run, chat, keel, elapsed } = rig([openai.chat("hi")], { ledger: () => new Promise(() => {}) });
+    await run(() => chat());
+    await run(() => keel.flush());
+    const once = elapsed();
+    assert.between(once, 30_000, 31_000);
+    await run(() => keel.flush());
+    assert.equal(elapsed(), once);
+  });
+
   test("a sink that throws, rejects or never ends touches no call", async () => {
     const { run, chat } = rig([openai.overloaded(), openai.chat("hi")], {
       ledger: [
