@@ -17,7 +17,6 @@ use crate::request::{self, BodyReader};
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
 use core::fmt::Write;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// How long past its deadline a call is left alone before the sweep ends it.
@@ -73,6 +72,7 @@ pub struct Begin<'a> {
 
 #[derive(Debug)]
 struct Entry {
+    id: u32,
     call: Call,
     /// Set where a layer above may repeat this call.
     fingerprint: Option<u128>,
@@ -83,7 +83,8 @@ struct Entry {
 /// One keel.
 #[derive(Debug)]
 pub struct Engine {
-    calls: BTreeMap<u32, Entry>,
+    /// In order of their numbers.
+    calls: Vec<Box<Entry>>,
     next: u32,
     control: Control,
     rng: fastrand::Rng,
@@ -104,7 +105,7 @@ impl Engine {
         let mut rng = fastrand::Rng::with_seed(seed);
         let hash_key = hash_secret.map_or_else(|| rng.u128(..).to_le_bytes(), request::hash_key);
         Self {
-            calls: BTreeMap::new(),
+            calls: Vec::new(),
             next: 1,
             control,
             rng,
@@ -158,7 +159,7 @@ impl Engine {
     pub fn take_woken(&mut self) -> Option<u32> {
         while let Some(call) = self.control.take_woken() {
             if let Ok(id) = u32::try_from(call.0)
-                && self.calls.contains_key(&id)
+                && self.place(id).is_ok()
             {
                 return Some(id);
             }
@@ -258,7 +259,8 @@ impl Engine {
         };
         let id = self.free_number();
         let call = Call::new(CallId(u64::from(id)), spec);
-        self.calls.insert(id, Entry { call, fingerprint, joined, began: now });
+        let place = self.place(id).unwrap_or_else(|place| place);
+        self.calls.insert(place, Box::new(Entry { id, call, fingerprint, joined, began: now }));
         if id % SWEEP_EVERY == 0 {
             self.sweep(now);
         }
@@ -268,7 +270,7 @@ impl Engine {
 
     /// Gives a call what happened. A number that is not (or no longer) in use does nothing.
     pub fn handle(&mut self, id: u32, input: Input<'_>, now: Instant) -> Action {
-        let Some(entry) = self.calls.get_mut(&id) else { return Action::Continue };
+        let Some(entry) = self.place(id).ok().and_then(|place| self.calls.get_mut(place)) else { return Action::Continue };
         let mut world =
             World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox, drift: &mut self.drift };
         let action = entry.call.handle(now, input, &mut world);
@@ -285,7 +287,7 @@ impl Engine {
             self.joins.on_end(key, ended, now);
         }
         if matches!(action, Action::Deliver) {
-            self.calls.remove(&id);
+            self.forget(id);
         }
         self.pass_notices_on();
         action
@@ -294,12 +296,12 @@ impl Engine {
     /// A call under way.
     #[must_use]
     pub fn call(&self, id: u32) -> Option<&Call> {
-        self.calls.get(&id).map(|entry| &entry.call)
+        self.calls.get(self.place(id).ok()?).map(|entry| &entry.call)
     }
 
     /// Forgets a call whose end the driver has dealt with.
     pub fn forget(&mut self, id: u32) -> Option<Call> {
-        self.calls.remove(&id).map(|entry| entry.call)
+        Some(self.calls.remove(self.place(id).ok()?).call)
     }
 
     /// Calls under way.
@@ -330,18 +332,18 @@ impl Engine {
         let gone: Vec<u32> = self
             .calls
             .iter()
-            .filter(|(_, entry)| entry.began < now && entry.call.deadline().plus(GRACE) < now)
-            .map(|(id, _)| *id)
+            .filter(|entry| entry.began < now && entry.call.deadline().plus(GRACE) < now)
+            .map(|entry| entry.id)
             .collect();
         for id in gone {
-            if let Some(mut entry) = self.calls.remove(&id) {
+            if let Some(mut call) = self.forget(id) {
                 let mut world = World {
                     control: &mut self.control,
                     rng: &mut self.rng,
                     outbox: &mut self.outbox,
                     drift: &mut self.drift,
                 };
-                entry.call.abandon(now, &mut world);
+                call.abandon(now, &mut world);
             }
         }
     }
@@ -397,12 +399,17 @@ impl Engine {
         name
     }
 
+    /// Where a call stands, or belongs.
+    fn place(&self, id: u32) -> Result<usize, usize> {
+        self.calls.binary_search_by(|entry| entry.id.cmp(&id))
+    }
+
     fn free_number(&mut self) -> u32 {
         loop {
             let id = self.next;
             // 23 bits, so that number and action fit one 32-bit value; a number in use is passed over.
             self.next = if id >= 0x7F_FFFF { 1 } else { id.saturating_add(1) };
-            if !self.calls.contains_key(&id) {
+            if self.place(id).is_err() {
                 return id;
             }
         }

@@ -23,6 +23,8 @@ pub mod joins;
 pub mod json;
 pub mod ledger;
 pub mod limits;
+mod order;
+pub mod outlook;
 pub mod policy;
 pub mod protocol;
 pub mod request;

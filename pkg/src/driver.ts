@@ -10,7 +10,7 @@ import { type Held, Pump } from "./pump.js";
 import { unpack } from "./records.js";
 import { credentialOf, type OwnedKey, valueOf, withKey } from "./pools.js";
 import { type Change, concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
-import { packHeaders, rewrap, synthesize } from "./response.js";
+import { packHeaders, rewrap, synthesize, wholeBody } from "./response.js";
 import type { Sinks } from "./sinks.js";
 import { packError } from "./transport.js";
 import type { AttemptRecord, CallContext, Classification, Clock, ErrorClass, KeelOptions, Protocol, Scope } from "./types.js";
@@ -640,7 +640,7 @@ function sizeOf(chunks: readonly Uint8Array[]): number {
 
 function bodyOf(read: Read): BodyInit {
   const bytes = read.bytes as Uint8Array<ArrayBuffer>;
-  return read.rest === null ? bytes : replay([bytes], read.rest);
+  return read.rest === null ? wholeBody(bytes) : replay([bytes], read.rest);
 }
 
 function prune(waiting: Map<number, Waiting>, now: number): void {

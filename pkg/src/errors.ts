@@ -74,7 +74,8 @@ export class KeelConfigError extends TypeError {
 
   /** Made by evenkeel only. */
   constructor(path: string, got: unknown, expected: string) {
-    const shown = describe(got);
+    // Somebody may have put a key into the wrong place of a pool.
+    const shown = typeof got === "string" && path.startsWith("pools") ? "a string" : describe(got);
     super(`${path}: got ${shown}, expected ${expected}`);
     this.path = path;
     this.got = shown;

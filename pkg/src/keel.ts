@@ -3,6 +3,7 @@ import { checkContext, HOST_CLOCK, readOptions } from "./config.js";
 import { CoreHandle } from "./core-handle.js";
 import { drive, type Shared } from "./driver.js";
 import { KeelConfigError } from "./errors.js";
+import { explain } from "./policy.js";
 import { keysOf } from "./pools.js";
 import { makeNotice } from "./records.js";
 import { Sinks } from "./sinks.js";
@@ -63,6 +64,7 @@ export function createKeel(options: KeelOptions = {}): Keel {
       return { fetch: scoped({ ...checkContext(context) }) };
     },
     state: () => JSON.parse(handle.get().state(clock.now())) as ControlState,
+    explainPolicy: () => explain(handle.get().limits(), options),
     enableKey(keyId) {
       const core = handle.get();
       if (!core.enableKey(keyId, clock.now())) throw new KeelConfigError("keyId", keyId, "the id of a key of one of the pools");

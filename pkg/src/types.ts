@@ -397,6 +397,40 @@ export interface ControlState {
   readonly [member: string]: unknown;
 }
 
+/** A wait before a retry by formula. */
+export interface PolicyWait {
+  /** 1 for the wait before the second attempt. */
+  readonly retry: number;
+  readonly minMs: number;
+  readonly maxMs: number;
+}
+
+/** Something about a policy that its author should know. */
+export interface PolicyFinding {
+  /** `problem`: it does not do what it says. `note`: it does, and may surprise. */
+  readonly severity: "problem" | "note";
+  /** The option, such as `timeouts.firstTokenMs`. */
+  readonly path: string;
+  /** What is wrong, and what to do. */
+  readonly message: string;
+}
+
+/** What a policy means. */
+export interface PolicyExplanation {
+  /** Longest that one call can take. */
+  readonly worstCaseMs: number;
+  /** Requests that one call can make, an SDK's own retries included. */
+  readonly maxAttempts: number;
+  /** Requests a call that a provider sees in a long outage, by the retry budget; the floor of the budget comes on top. */
+  readonly requestsPerCallInOutage: number;
+  /** The waits by formula, in order. */
+  readonly waits: readonly PolicyWait[];
+  /** The limits in force. */
+  readonly limits: Required<Omit<TimeoutOptions, "connectMs">> & { readonly maxWaitMs: number };
+  /** What is wrong with it; empty if nothing is. */
+  readonly findings: readonly PolicyFinding[];
+}
+
 /** Options of {@link createKeel}. All are optional, and none is needed. */
 export interface KeelOptions {
   /** Sets the defaults of `timeouts` and `retry`. Default `"standard"`. */
@@ -473,6 +507,8 @@ export interface Keel {
   with(context: CallContext): ScopedKeel;
   /** The control state as plain JSON: vendor table, breakers, keys, tenants. */
   state(): ControlState;
+  /** What the limits in force mean: worst case, waits, and what is wrong with them. */
+  explainPolicy(): PolicyExplanation;
   /** Enables a key that a 401 or 403 has disabled. Throws if no pool has a key of that id. */
   enableKey(keyId: string): void;
   /** Resolves when every sink has what was emitted: `ctx.waitUntil(keel.flush())`. Never rejects. */

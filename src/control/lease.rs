@@ -6,8 +6,9 @@
 use super::names::Slot;
 use super::terms::{CallId, KeyId, PermitId};
 use super::vendor::Cost;
+use crate::order::Order;
 use crate::time::Instant;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lease {
@@ -56,7 +57,7 @@ pub struct PermitCounts {
 pub(crate) struct Leases {
     records: Vec<Record>,
     free: VecDeque<u32>,
-    by_end: BTreeMap<(u64, u64), u32>,
+    by_end: Order,
     counts: PermitCounts,
 }
 
@@ -119,7 +120,7 @@ impl Leases {
         record.lease.until = until;
         record.lease.offered = None;
         let lease = record.lease;
-        self.by_end.remove(&(before.0, number));
+        self.by_end.remove((before.0, number));
         self.by_end.insert((until.0, number), index);
         Some(lease)
     }
@@ -134,7 +135,7 @@ impl Leases {
         record.state = State::Settled;
         let lease = record.lease;
         if held {
-            self.by_end.remove(&(lease.until.0, lease.number));
+            self.by_end.remove((lease.until.0, lease.number));
             self.free.push_back(index);
             self.counts.returned = self.counts.returned.saturating_add(1);
             self.counts.held = self.counts.held.saturating_sub(1);
@@ -144,11 +145,11 @@ impl Leases {
 
     /// The next lease whose end has come.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<Lease> {
-        let ((end, number), index) = self.by_end.first_key_value().map(|(key, index)| (*key, *index))?;
+        let ((end, number), index) = self.by_end.first()?;
         if end > now.0 {
             return None;
         }
-        self.by_end.remove(&(end, number));
+        self.by_end.remove((end, number));
         let record = self.records.get_mut(index as usize)?;
         record.state = State::Lapsed;
         self.free.push_back(index);
@@ -159,6 +160,6 @@ impl Leases {
 
     /// When the next lease ends.
     pub(crate) fn next_end(&self) -> Option<Instant> {
-        self.by_end.first_key_value().map(|((end, _), _)| Instant(*end))
+        self.by_end.first().map(|((end, _), _)| Instant(end))
     }
 }

@@ -60,6 +60,8 @@ pub struct Control {
     notices: Notices,
     woken: VecDeque<CallId>,
     asked: u64,
+    /// Whether anybody says on whose behalf it asks.
+    named_tenants: bool,
     buckets_made: u64,
     /// Room to build a target's name in, so that an ask allocates nothing.
     scratch: String,
@@ -96,6 +98,7 @@ impl Control {
             notices: Notices::default(),
             woken: VecDeque::new(),
             asked: 0,
+            named_tenants: false,
             buckets_made: 0,
             scratch: String::new(),
             config,

@@ -76,6 +76,7 @@ impl Control {
         let concurrency = self.config.concurrency;
         let Some(target) = self.targets.list.get_mut(lease.target.index as usize) else { return };
         if outcome.class.is_none() {
+            target.lasted.add(now.since(lease.granted_at).0);
             target.speed.on_success(outcome.first_token, outcome.latency, outcome.output_tokens);
         }
         let Some(bucket) = target.buckets.get_mut(lease.bucket) else { return };

@@ -131,7 +131,7 @@ impl Control {
             json.open('{');
             json.text_member("tenant", Some(name));
             json.member("active", Some(tenant.active().into()));
-            json.member("waiting", Some(tenant.queued() as u64));
+            json.member("waiting", Some(tenant.waits as u64));
             json.close('}');
         }
         json.close(']');

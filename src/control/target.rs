@@ -6,7 +6,7 @@
 //! wearing down one after the other.
 
 use super::concurrency::{Concurrency, ConcurrencyConfig};
-use super::feasibility::Speed;
+use super::feasibility::{Percentiles, Speed};
 use super::hold::Hold;
 use super::names::Slot;
 use super::queue::Queue;
@@ -149,6 +149,8 @@ pub(crate) struct Target {
     interactive_at: Instant,
     /// How long a permit is held, smoothed; zero while nothing is known.
     pub(crate) held: Millis,
+    /// How long successful attempts took.
+    pub(crate) lasted: Percentiles,
 }
 
 impl Target {
@@ -165,6 +167,7 @@ impl Target {
             speed: Speed::default(),
             interactive_at: Instant(0),
             held: Millis::ZERO,
+            lasted: Percentiles::default(),
         }
     }
 
@@ -172,6 +175,12 @@ impl Target {
         if priority == Priority::Interactive {
             self.interactive_at = now;
         }
+    }
+
+    /// How long an attempt needs that had to wait for its turn: what 99 of 100 took. A turn is not spent on a call that
+    /// will not live to see its answer; one that need not wait may try its luck.
+    pub(crate) fn needs(&self) -> Millis {
+        Millis(self.lasted.at(990).unwrap_or(0))
     }
 
     /// Whether it may be forgotten: nothing in flight, nobody waiting, nothing cooling.

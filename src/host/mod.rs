@@ -8,6 +8,8 @@
 //! answer to an input is one number: the action in the low five bits, [`RECORDS`] if records wait, [`WOKEN`] if other
 //! calls should ask again.
 
+mod classify;
+
 use crate::backoff::Jitter;
 use crate::call::{Action, Input};
 use crate::class::{Classification, ErrorClass, Scope};
@@ -213,17 +215,43 @@ impl Core {
         self.handle(id, now, Input::Judged(overruled.as_ref()))
     }
 
+    /// The keel's limits as they are in force, in the order of `POLICY_FIELDS` without the preset.
+    pub fn limits(&self) -> Vec<f64> {
+        let p = self.engine.policy();
+        let jitter = match p.jitter {
+            Jitter::Full => 0_u32,
+            Jitter::Equal => 1,
+            Jitter::Decorrelated => 2,
+            Jitter::None => 3,
+        };
+        let commit = match p.commit_on {
+            CommitOn::Head => 0_u32,
+            CommitOn::FirstEvent => 1,
+            CommitOn::FirstContent => 2,
+            CommitOn::End => 3,
+        };
+        let times = |list: &[Millis]| list.iter().map(|ms| to_f64(ms.0)).collect::<Vec<_>>();
+        let mut out = vec![f64::from(p.max_attempts)];
+        out.extend(times(&[p.base, p.cap, p.max_wait]));
+        out.extend([f64::from(jitter), f64::from(u8::from(p.retry_ambiguous))]);
+        out.extend(times(&[
+            p.total,
+            p.attempt,
+            p.first_byte,
+            p.first_token,
+            p.chunk_gap,
+            p.content_gap,
+            p.min_attempt,
+        ]));
+        out.extend([f64::from(commit), to_f64(p.max_held), to_f64(p.max_body)]);
+        out
+    }
+
     /// The verdict that waits for the user's hook, packed: class, retryable, scope, wait hint, reason, rule.
     pub fn verdict(&self, id: u32) -> String {
         let mut out = String::new();
         if let Some(verdict) = self.engine.verdict(id) {
-            let hint = verdict.wait_hint.map_or_else(String::new, |m| m.0.to_string());
-            let retryable = if verdict.retryable { "1" } else { "0" };
-            for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule]
-            {
-                out.push_str(field);
-                out.push(FIELD);
-            }
+            push_verdict(&mut out, verdict);
         }
         out
     }
@@ -352,6 +380,16 @@ impl Core {
         let woken = if self.woken == 0 { 0 } else { WOKEN };
         let records = if self.engine.has_records() { RECORDS } else { 0 };
         code | records | woken
+    }
+}
+
+/// Packs class, retryable, scope, wait hint, reason, rule.
+fn push_verdict(out: &mut String, verdict: &Classification) {
+    let hint = verdict.wait_hint.map_or_else(String::new, |m| m.0.to_string());
+    let retryable = if verdict.retryable { "1" } else { "0" };
+    for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule] {
+        out.push_str(field);
+        out.push(FIELD);
     }
 }
 
