@@ -31,14 +31,14 @@ use crate::headers::Headers;
 use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean, pack_notice};
 use crate::limits::{self, Axis, Window};
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
+use crate::text::{self, push_number};
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
 use crate::usage;
 use alloc::borrow::Cow;
 use alloc::rc::Rc;
-use crate::prelude::*;
-use crate::text::{self, push_number};
 
 mod decide;
 mod streaming;

@@ -12,13 +12,13 @@ use crate::drift::Drift;
 use crate::joins::{Ended, Joins};
 use crate::ledger::{CallFacts, FIELD, RECORD, clean, pack_notice};
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::request::{self, BodyReader};
+use crate::text::{self, decimal, hex_digit, push_number};
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
 use alloc::rc::Rc;
-use crate::prelude::*;
-use crate::text::{self, decimal, hex_digit, push_number};
 
 /// How long past its deadline a call is left alone before the sweep ends it.
 const GRACE: Millis = Millis(60_000);
@@ -271,7 +271,9 @@ impl Engine {
 
     /// Gives a call what happened. A number that is not (or no longer) in use does nothing.
     pub fn handle(&mut self, id: u32, input: Input<'_>, now: Instant) -> Action {
-        let Some(entry) = self.place(id).ok().and_then(|place| self.calls.get_mut(place)) else { return Action::Continue };
+        let Some(entry) = self.place(id).ok().and_then(|place| self.calls.get_mut(place)) else {
+            return Action::Continue;
+        };
         let mut world =
             World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox, drift: &mut self.drift };
         let action = entry.call.handle(now, input, &mut world);

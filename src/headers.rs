@@ -23,7 +23,9 @@ impl<'a> Headers<'a> {
 
     /// All headers in order, as trimmed `(name, value)` pairs. Lines without a colon are passed over.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        text::pieces(self.0, "\n").filter_map(|line| text::cut(line, ":")).map(|(n, v)| (n.trim_ascii(), v.trim_ascii()))
+        text::pieces(self.0, "\n")
+            .filter_map(|line| text::cut(line, ":"))
+            .map(|(n, v)| (n.trim_ascii(), v.trim_ascii()))
     }
 }
 

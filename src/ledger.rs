@@ -6,9 +6,9 @@
 //! name from the request's own address, or one of our own words.
 
 use crate::class::{Delivery, ErrorClass};
-use crate::time::{Instant, Millis};
 use crate::prelude::*;
 use crate::text::push_number;
+use crate::time::{Instant, Millis};
 
 /// Separates the fields of a packed record.
 pub const FIELD: char = '\u{1f}';

@@ -37,6 +37,7 @@ pub mod json;
 pub mod ledger;
 pub mod limits;
 mod order;
+pub mod outlook;
 pub mod policy;
 pub mod protocol;
 pub mod request;

@@ -6,10 +6,10 @@
 //! name holds a Go duration at one provider, bare seconds at another and an epoch at a third: the value's own form
 //! tells them apart.
 
-use crate::text::{self, number};
 use crate::classify::providers;
 use crate::dates::rfc3339;
 use crate::headers::Headers;
+use crate::text::{self, number};
 use crate::time::{Instant, Millis};
 use crate::wait_hint::{duration, number_of};
 

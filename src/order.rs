@@ -82,8 +82,8 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use alloc::collections::BTreeMap;
+    use proptest::prelude::*;
 
     proptest! {
         #[test]

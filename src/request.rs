@@ -5,10 +5,10 @@
 //! chunks, and never kept. Paths: each provider's API reference; the shapes are those of `docs/classification.md`.
 
 use crate::body::{JsonWalk, Member};
-use crate::protocol::Protocol;
-use core::hash::Hasher;
 use crate::prelude::*;
+use crate::protocol::Protocol;
 use crate::text::{self, number};
+use core::hash::Hasher;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 /// Longest model or provider name that is kept, in bytes.
@@ -194,8 +194,7 @@ fn note(facts: &mut BodyFacts, member: Member<'_>) {
         | ("inferenceConfig", "maxTokens")
         | ("options", "num_predict")
         | ("parameters", "max_new_tokens" | "maxOutputTokens") => {
-            facts.max_output_tokens =
-                number(member.value).filter(|_| !member.is_string).or(facts.max_output_tokens);
+            facts.max_output_tokens = number(member.value).filter(|_| !member.is_string).or(facts.max_output_tokens);
         }
         _ => {}
     }

@@ -6,11 +6,11 @@
 //! hint at all, since taking it for zero would hammer a provider that has asked for peace. Sources: openai-node
 //! `src/client.ts`, smithy `parseRetryAfterHeader.ts`, gemini-cli `googleQuotaErrors.ts`, RFC 9110 section 10.2.3.
 
-use crate::text;
 use crate::classify::facts::{Facts, Hint};
 use crate::dates::{http_date, rfc3339};
 use crate::headers::Headers;
 use crate::limits::limits;
+use crate::text;
 use crate::time::{Instant, Millis};
 
 /// Longest header value that is looked at; a longer one is malformed.

@@ -5,11 +5,11 @@ use crate::class::{Classification, Delivery, ErrorClass};
 use crate::classify::{self, Signal, TransportError};
 use crate::headers::Headers;
 use crate::ledger::{Decision, Status, clean};
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::stream::{Failure, FailureKind, GapKind, StreamGuard, StreamTimes, Verdict};
-use alloc::borrow::Cow;
-use crate::prelude::*;
 use crate::text;
+use alloc::borrow::Cow;
 
 /// A streamed answer under way.
 #[derive(Debug)]

@@ -8,11 +8,11 @@
 use super::facts::Facts;
 use crate::class::{Classification, ErrorClass, Scope};
 use crate::json::{Kind, Value, is_complete};
+use crate::prelude::*;
+use crate::text::{self, decimal, joined, number};
 use crate::time::Millis;
 use alloc::borrow::Cow;
 use core::fmt;
-use crate::prelude::*;
-use crate::text::{self, decimal, joined, number};
 
 /// Most rules of one provider.
 pub const MAX_RULES: usize = 256;
@@ -108,7 +108,8 @@ fn list<T>(
 }
 
 fn status(path: &str, value: Value<'_>) -> Result<(u16, u16), RuleError> {
-    let parse = |text: &str| number(text.trim_ascii()).and_then(|s| u16::try_from(s).ok()).filter(|s| (100..=599).contains(s));
+    let parse =
+        |text: &str| number(text.trim_ascii()).and_then(|s| u16::try_from(s).ok()).filter(|s| (100..=599).contains(s));
     let range = value.scalar().and_then(|text| match text::cut(text, "-") {
         Some((from, to)) => Some((parse(from)?, parse(to)?)),
         None => match text.as_bytes() {

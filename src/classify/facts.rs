@@ -451,7 +451,9 @@ impl Facts {
             if !self.is_quoted(at, end) {
                 let mut after = Some(end);
                 for part in parts.clone() {
-                    after = after.and_then(|after| text::find_from(&self.text, part, after)).map(|at| at.saturating_add(part.len()));
+                    after = after
+                        .and_then(|after| text::find_from(&self.text, part, after))
+                        .map(|at| at.saturating_add(part.len()));
                 }
                 if after.is_some() {
                     return true;

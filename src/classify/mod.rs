@@ -23,18 +23,18 @@ use crate::class::Scope::{Provider, Request};
 pub use crate::class::{Classification, Delivery};
 use crate::headers::Headers;
 use crate::limits::limits;
+use crate::prelude::*;
 use crate::protocol::Protocol;
+use crate::text::{self, joined};
 use crate::time::Instant;
 use crate::wait_hint::{body_hint, header_hint};
+use alloc::borrow::Cow;
 pub use custom::CustomRule;
 use facts::{Facts, Shape};
 pub use http::is_bare;
 use inband::Found;
 pub use inband::{FINISHES, Finish};
 use rule::Subject;
-use alloc::borrow::Cow;
-use crate::prelude::*;
-use crate::text::{self, joined};
 use table::Table;
 
 /// A transport error and its causes, outermost first: entries separated by `\u{1e}`, each `name \u{1f} code \u{1f}

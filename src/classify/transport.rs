@@ -55,9 +55,9 @@ impl TransportRule {
     }
 }
 
-use Delivery::{MaybeSent, NotSent};
 use crate::prelude::*;
 use crate::text::{self, joined};
+use Delivery::{MaybeSent, NotSent};
 
 /// Tried in order, each against every cause.
 #[rustfmt::skip] // one rule a line

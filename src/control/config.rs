@@ -3,10 +3,10 @@
 use super::breaker::BreakerConfig;
 use super::concurrency::ConcurrencyConfig;
 use super::retry_budget::RetryBudgetConfig;
-use crate::time::Millis;
-use core::fmt;
 use crate::prelude::*;
 use crate::text::{decimal, joined, push_number};
+use crate::time::Millis;
+use core::fmt;
 
 /// All settings. The default is what a keel without any options has: it refuses nothing until a vendor does.
 #[derive(Clone, Debug, PartialEq, Eq)]

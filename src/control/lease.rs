@@ -7,9 +7,9 @@ use super::names::Slot;
 use super::terms::{CallId, KeyId, PermitId};
 use super::vendor::Cost;
 use crate::order::Order;
+use crate::prelude::*;
 use crate::time::Instant;
 use alloc::collections::VecDeque;
-use crate::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lease {

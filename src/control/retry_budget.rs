@@ -7,8 +7,8 @@
 //!
 //! All arithmetic is in thousandths of a retry, in whole numbers.
 
-use crate::prelude::*;
 use super::names::{Entered, Names};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 /// The settings of the retry budget.

@@ -5,8 +5,8 @@
 //! reset is the time that the deficit takes to refill at the stated rate: OpenAI, Anthropic, Groq) it refills evenly.
 //! A fixed window stays empty until its reset. A response that was sent before the one last read never overwrites it.
 
-use crate::prelude::*;
 use super::terms::{LimitKind, LimitWindow, VendorLimit};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 /// Limits remembered for a bucket; a response that states more is cut.

@@ -8,6 +8,8 @@
 //! answer to an input is one number: the action in the low five bits, [`RECORDS`] if records wait, [`WOKEN`] if other
 //! calls should ask again.
 
+mod classify;
+
 use crate::backoff::Jitter;
 use crate::call::{Action, Input};
 use crate::class::{Classification, ErrorClass, Scope};
@@ -17,13 +19,13 @@ use crate::engine::{Begin, CustomProvider, Engine};
 use crate::headers::Headers;
 use crate::ledger::FIELD;
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::settings;
 use crate::stream::CommitOn;
+use crate::text::{self, decimal};
 use crate::time::{Instant, Millis};
 use alloc::rc::Rc;
-use crate::prelude::*;
-use crate::text::{self, decimal};
 use wasm_bindgen::prelude::*;
 
 /// Separates the fields of what comes packed: [`FIELD`].
@@ -253,13 +255,7 @@ impl Core {
     pub fn verdict(&self, id: u32) -> String {
         let mut out = String::new();
         if let Some(verdict) = self.engine.verdict(id) {
-            let hint = decimal(verdict.wait_hint.map(|m| m.0));
-            let retryable = if verdict.retryable { "1" } else { "0" };
-            for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule]
-            {
-                out.push_str(field);
-                out.push(FIELD);
-            }
+            push_verdict(&mut out, verdict);
         }
         out
     }
@@ -388,6 +384,16 @@ impl Core {
         let woken = if self.woken == 0 { 0 } else { WOKEN };
         let records = if self.engine.has_records() { RECORDS } else { 0 };
         code | records | woken
+    }
+}
+
+/// Packs class, retryable, scope, wait hint, reason, rule.
+fn push_verdict(out: &mut String, verdict: &Classification) {
+    let hint = decimal(verdict.wait_hint.map(|m| m.0));
+    let retryable = if verdict.retryable { "1" } else { "0" };
+    for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule] {
+        out.push_str(field);
+        out.push(FIELD);
     }
 }
 

@@ -1,8 +1,8 @@
 //! What was seen of a stream: the numbers and names that a record of it carries.
 
-use crate::prelude::*;
 use super::member::Cursor;
 use super::word::Word;
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 /// Tokens as the provider counted them. Nothing is made up: `None` is what it did not say.

@@ -3,13 +3,13 @@
 //! A scanner is pulled: `next` gives the next finished event of a chunk and moves the offset behind it. An event that
 //! lies wholly in the chunk is read where it is; only what is unfinished at the chunk's end is copied.
 
-use crate::prelude::*;
 use super::aws_frame::Frames;
 use super::held::Held;
 use super::json_array::JsonValues;
 use super::lines::Place;
 use super::ndjson::Ndjson;
 use super::sse::Sse;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 
 /// How events are set apart in the body.

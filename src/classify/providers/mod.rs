@@ -8,10 +8,10 @@ use super::table::Table;
 use crate::headers::Headers;
 use crate::json::Value;
 use crate::limits::Window;
-use crate::protocol::Protocol;
-use alloc::borrow::Cow;
 use crate::prelude::*;
+use crate::protocol::Protocol;
 use crate::text;
+use alloc::borrow::Cow;
 
 include!(concat!(env!("OUT_DIR"), "/providers.rs"));
 

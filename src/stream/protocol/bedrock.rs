@@ -12,8 +12,8 @@
 //! that is known is a gateway's keep-alive. Sources: AWS API reference `ConverseStreamOutput`; anthropic-sdk-typescript
 //! `bedrock-sdk`; vercel/ai `amazon-bedrock`.
 
-use crate::prelude::*;
 use super::{Choices, Meaning, anthropic, finish};
+use crate::prelude::*;
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
 use crate::stream::word::Word;

@@ -14,8 +14,8 @@
 //! groq-typescript `src/core/streaming.ts`; DeepSeek API reference; vLLM `create_streaming_error_response`;
 //! ggml-org/llama.cpp#16104.
 
-use crate::prelude::*;
 use super::{Choices, Finish, Meaning, finish};
+use crate::prelude::*;
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
 use crate::stream::word::Word;
