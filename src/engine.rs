@@ -270,7 +270,9 @@ impl Engine {
 
     /// Gives a call what happened. A number that is not (or no longer) in use does nothing.
     pub fn handle(&mut self, id: u32, input: Input<'_>, now: Instant) -> Action {
-        let Some(entry) = self.place(id).ok().and_then(|place| self.calls.get_mut(place)) else { return Action::Continue };
+        let Some(entry) = self.place(id).ok().and_then(|place| self.calls.get_mut(place)) else {
+            return Action::Continue;
+        };
         let mut world =
             World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox, drift: &mut self.drift };
         let action = entry.call.handle(now, input, &mut world);

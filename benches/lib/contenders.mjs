@@ -60,9 +60,9 @@ const times = (/** @type {() => Promise<unknown>} */ call) => async (/** @type {
  * @returns {Record<string, (n: number) => Promise<unknown>>} Each makes `n` calls in a row.
  */
 export function contenders({ createKeel, cockatiel, pRetry, ky, OpenAI, Anthropic }) {
-  let records = 0;
+  let _records = 0;
   const ledger = () => {
-    records += 1;
+    _records += 1;
   };
   const keel = createKeel({ fetch: answer, ledger });
   const read = async (/** @type {Response} */ response) => {
