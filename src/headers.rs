@@ -4,6 +4,8 @@
 //! case (RFC 9110, section 5.1). The host bounds what it packs; a lookup is a scan, which for a few dozen short lines
 //! is faster than building a map.
 
+use crate::text;
+
 /// A view of packed response headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers<'a>(pub &'a str);
@@ -26,7 +28,9 @@ impl<'a> Headers<'a> {
 
     /// All headers in order, as trimmed `(name, value)` pairs. Lines without a colon are passed over.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.0.split('\n').filter_map(|line| line.split_once(':')).map(|(n, v)| (n.trim(), v.trim()))
+        text::pieces(self.0, "\n")
+            .filter_map(|line| text::cut(line, ":"))
+            .map(|(n, v)| (n.trim_ascii(), v.trim_ascii()))
     }
 }
 

@@ -6,6 +6,8 @@
 //! name from the request's own address, or one of our own words.
 
 use crate::class::{Delivery, ErrorClass};
+use crate::prelude::*;
+use crate::text::push_number;
 use crate::time::{Instant, Millis};
 
 /// Separates the fields of a packed record.
@@ -274,7 +276,7 @@ impl Packer<'_> {
 
     fn number(&mut self, value: u64) -> &mut Self {
         self.text("");
-        push_digits(value, self.out);
+        push_number(self.out, value);
         self
     }
 
@@ -288,24 +290,6 @@ impl Packer<'_> {
     fn end(&mut self) {
         self.out.push(RECORD);
     }
-}
-
-/// Appends a number in decimal; formatting machinery would cost more than all else of a record.
-fn push_digits(value: u64, out: &mut String) {
-    let mut digits = [0_u8; 20];
-    let mut rest = value;
-    let mut used = 0_usize;
-    for slot in digits.iter_mut().rev() {
-        // The remainder is below 10.
-        *slot = b'0' | u8::try_from(rest % 10).unwrap_or(0);
-        rest /= 10;
-        used = used.saturating_add(1);
-        if rest == 0 {
-            break;
-        }
-    }
-    let text = digits.get(digits.len().saturating_sub(used)..).unwrap_or(&[]);
-    out.push_str(core::str::from_utf8(text).unwrap_or(""));
 }
 
 /// The rung name of a plain `keel.fetch`: there is only the primary one.
@@ -454,7 +438,7 @@ mod tests {
     fn numbers_are_written_in_decimal() {
         for value in [0, 7, 10, 1_795_996_800_123, u64::MAX] {
             let mut out = String::new();
-            push_digits(value, &mut out);
+            push_number(&mut out, value);
             assert_eq!(out, value.to_string());
         }
     }

@@ -1,5 +1,6 @@
 //! Identifiers: ULIDs (<https://github.com/ulid/spec>), 48 bits of time and 80 of randomness, which sort by time.
 
+use crate::prelude::*;
 use crate::time::Instant;
 
 /// Crockford's base 32.

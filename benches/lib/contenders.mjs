@@ -60,9 +60,9 @@ const times = (/** @type {() => Promise<unknown>} */ call) => async (/** @type {
  * @returns {Record<string, (n: number) => Promise<unknown>>} Each makes `n` calls in a row.
  */
 export function contenders({ createKeel, cockatiel, pRetry, ky, OpenAI, Anthropic }) {
-  let _records = 0;
+  const seen = { records: 0 };
   const ledger = () => {
-    _records += 1;
+    seen.records += 1;
   };
   const keel = createKeel({ fetch: answer, ledger });
   const read = async (/** @type {Response} */ response) => {

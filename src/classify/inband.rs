@@ -11,6 +11,8 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Model, Provider, Request};
 use crate::json::{Kind, Value};
+use crate::prelude::*;
+use crate::text;
 
 /// What a finish reason that isn't a good end means.
 #[derive(Clone, Copy, Debug)]
@@ -342,7 +344,7 @@ pub(crate) fn in_body(body: &[u8], content_type: &str, protocol_known: bool) -> 
     let whole = body.len() < LOOK;
     let body = body.get(..LOOK).unwrap_or(body);
     let Some(value) = Value::parse(body) else {
-        let expected = protocol_known || content_type.contains("json") || content_type.contains("event-stream");
+        let expected = protocol_known || text::has(content_type, "json") || text::has(content_type, "event-stream");
         return match (body.is_empty(), expected) {
             (false, true) => Found::Blank,
             (true, true) => Found::Nothing,
@@ -394,7 +396,7 @@ fn in_items(array: Value<'_>) -> Option<Found> {
 fn is_page(body: &[u8], content_type: &str) -> bool {
     let start = body.trim_ascii_start();
     start.starts_with(b"<")
-        && (content_type.contains("html")
+        && (text::has(content_type, "html")
             || start.get(..9).is_some_and(|s| s.eq_ignore_ascii_case(b"<!doctype"))
             || start.get(..5).is_some_and(|s| s.eq_ignore_ascii_case(b"<html")))
 }
