@@ -30,12 +30,14 @@ use crate::headers::Headers;
 use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean, pack_notice};
 use crate::limits::{self, Axis, Window};
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
+use crate::text::push_number;
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
 use crate::usage;
-use std::borrow::Cow;
-use std::rc::Rc;
+use alloc::borrow::Cow;
+use alloc::rc::Rc;
 
 mod decide;
 mod reading;
@@ -301,9 +303,9 @@ impl Call {
                 Action::Continue
             }
             (Input::Body { bytes, complete }, State::Body(reading)) => {
-                let empty = Reading::new(0, Headers::EMPTY, self.now, self.now);
-                let mut reading = std::mem::replace(&mut **reading, empty);
-                reading.take_whole(bytes);
+                let empty = Reading::new(0, Headers::EMPTY, self.now);
+                let mut reading = core::mem::replace(&mut **reading, empty);
+                reading.take_last(bytes);
                 self.on_body(&reading, if reading.kept.is_empty() { bytes } else { &reading.kept }, complete, world)
             }
             (Input::Chunk(chunk), State::Stream(streaming)) => {
@@ -516,8 +518,7 @@ impl Call {
         if status == 200 && self.is_streamed(headers.get("content-type").unwrap_or("")) {
             return self.begin_stream(headers);
         }
-        let sent_at = self.attempt.as_ref().map_or(self.now, |attempt| attempt.started_at);
-        self.state = State::Body(Box::new(Reading::new(status, headers, sent_at, self.now)));
+        self.state = State::Body(Box::new(Reading::new(status, headers, self.now)));
         if matches!(status, 101 | 204 | 205 | 304) {
             return self.succeed(world);
         }
@@ -589,7 +590,7 @@ impl Call {
                 shape.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').filter(|c| !matches!(c, '"' | '\\')),
             );
             detail.push_str("\",\"count\":");
-            detail.push_str(&count.to_string());
+            push_number(&mut detail, count);
             detail.push('}');
             pack_notice("unknown_error_shape", self.now, &self.spec.facts.provider, &detail, world.outbox);
         }
@@ -814,7 +815,7 @@ impl Call {
             attempt.status = status;
             attempt.error_class = Some(class);
             attempt.reason = reason.to_owned();
-            attempt.rule = if status == Status::Lost { String::new() } else { verdict.rule.to_string() };
+            attempt.rule = if status == Status::Lost { String::new() } else { verdict.rule.clone().into_owned() };
             attempt.decision = Decision::Fail;
             attempt.delivery = attempt.delivery.max(Delivery::MaybeSent);
             attempt.pack(&self.spec.facts, world.outbox);

@@ -5,9 +5,12 @@
 
 use crate::body::JsonWalk;
 use crate::headers::Headers;
+use crate::json;
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::stream::GapKind;
+use crate::text;
 use crate::time::Instant;
 
 /// Bytes of a body that is read in parts which are kept for the classifier.
@@ -21,21 +24,25 @@ pub(super) struct Reading {
     pub(super) kept: Vec<u8>,
     pub(super) bytes: u64,
     walk: JsonWalk,
-    sent_at: Instant,
+    /// Seen to be whole JSON without a walk.
+    whole: bool,
+    head_at: Instant,
     last_byte_at: Instant,
     last_content_at: Option<Instant>,
 }
 
 impl Reading {
-    /// A body whose head has come at `now`, of an attempt that began at `sent_at`.
-    pub(super) fn new(status: u16, headers: Headers<'_>, sent_at: Instant, now: Instant) -> Self {
+    /// A body whose head has come at `now`. The clocks begin here and not with the attempt: the head of an answer that is
+    /// not streamed comes when the answer is written, however long that took, and its body comes with it.
+    pub(super) fn new(status: u16, headers: Headers<'_>, now: Instant) -> Self {
         Self {
             status,
             headers: headers.0.to_owned(),
             walk: JsonWalk::new(),
             kept: Vec::new(),
             bytes: 0,
-            sent_at,
+            whole: false,
+            head_at: now,
             last_byte_at: now,
             last_content_at: None,
         }
@@ -51,7 +58,7 @@ impl Reading {
     pub(super) fn next_deadline(&self, policy: &Policy) -> (Instant, GapKind) {
         let chunk = (self.last_byte_at.plus(policy.chunk_gap), GapKind::ChunkGap);
         let content = match self.last_content_at {
-            None => (self.sent_at.plus(policy.first_token), GapKind::FirstToken),
+            None => (self.head_at.plus(policy.first_token), GapKind::FirstToken),
             Some(at) => (at.plus(policy.content_gap), GapKind::ContentGap),
         };
         if content.0 < chunk.0 { content } else { chunk }
@@ -69,18 +76,29 @@ impl Reading {
         self.walk.feed(bytes, |_| {});
     }
 
+    /// Takes what is left of a body. One that is here in one piece is looked over at once, which is several times faster
+    /// than the walk that can stop anywhere.
+    pub(super) fn take_last(&mut self, bytes: &[u8]) {
+        if self.bytes == 0 && matches!(bytes, [b'{' | b'[', ..]) && json::is_complete(bytes) {
+            self.whole = true;
+            self.bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        } else {
+            self.take_whole(bytes);
+        }
+    }
+
     /// Whether nothing but blanks has come.
     pub(super) fn is_blank(&self) -> bool {
-        self.walk.is_blank()
+        !self.whole && self.walk.is_blank()
     }
 
     /// Whether an answer that should be JSON stops before its end.
     pub(super) fn is_cut_short(&self, protocol: Protocol) -> bool {
-        if self.walk.is_whole() {
+        if self.whole || self.walk.is_whole() {
             return false;
         }
         let says_json =
-            Headers(&self.headers).get("content-type").is_some_and(|t| t.to_ascii_lowercase().contains("json"));
+            Headers(&self.headers).get("content-type").is_some_and(|t| text::has(&t.to_ascii_lowercase(), "json"));
         if self.is_blank() {
             return protocol != Protocol::Unknown;
         }

@@ -109,7 +109,7 @@ impl Control {
     #[must_use = "a call that is taken and not woken loses its turn"]
     pub fn take_woken(&mut self) -> Option<CallId> {
         loop {
-            let call = self.woken.pop_front()?;
+            let call = CallId(self.woken.pop_front()?);
             if self.waiters.find(call).is_some() {
                 return Some(call); // others have come by themselves, or are gone
             }
@@ -247,7 +247,7 @@ impl Control {
             Stage::Tenant => self
                 .tenants
                 .line(waiter.tenant, waiter.priority)
-                .is_some_and(|line| line.values().next() == Some(&index)),
+                .is_some_and(|line| line.first().is_some_and(|(_, first)| first == index)),
             _ => self.target_of(waiter.target).is_some_and(|target| target.queue.first() == Some(index)),
         }
     }
@@ -306,8 +306,8 @@ impl Control {
                 let Some(line) = self.tenants.line(tenant, priority) else { return };
                 let mut heads = [0_u32; LOOK_AHEAD];
                 let mut count: usize = 0;
-                for (place, index) in heads.iter_mut().zip(line.values()) {
-                    *place = *index;
+                for (place, index) in heads.iter_mut().zip(line.numbers()) {
+                    *place = index;
                     count = count.saturating_add(1);
                 }
                 let free = heads.iter().take(count).copied().find_map(|index| {
@@ -316,7 +316,7 @@ impl Control {
                 });
                 let Some((index, waiter)) = free else { break };
                 if let Some(line) = self.tenants.line(tenant, priority) {
-                    line.remove(&waiter.key);
+                    line.remove(waiter.key);
                 }
                 self.enter_queue(index);
                 self.pump(waiter.target, now);
@@ -362,7 +362,7 @@ impl Control {
         }
         // The offer has an end of its own; the waiter goes with it.
         self.waiters.expect(index, until.plus(GRACE));
-        self.woken.push_back(waiter.call);
+        self.woken.push_back(waiter.call.0);
         Ok(())
     }
 
@@ -435,7 +435,7 @@ impl Control {
         match waiter.stage {
             Stage::Tenant => {
                 if let Some(line) = self.tenants.line(waiter.tenant, waiter.priority) {
-                    line.remove(&waiter.key);
+                    line.remove(waiter.key);
                 }
             }
             Stage::Queue => {

@@ -8,8 +8,9 @@ use super::config::TenantLimits;
 use super::names::{Entered, Names, Slot};
 use super::terms::{Priority, Reason};
 use super::vendor::Cost;
+use crate::order::Order;
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
-use std::collections::BTreeMap;
 
 /// A token bucket of a minute's worth; levels are in 60,000ths, so that refilling is exact.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +74,7 @@ pub(crate) struct Tenant {
     /// Its calls that wait, wherever.
     pub(crate) waits: usize,
     /// Calls that wait for this tenant's own limits, by age, for each priority.
-    pub(crate) waiting: [BTreeMap<(u64, u64), u32>; 2],
+    pub(crate) waiting: [Order; 2],
 }
 
 impl Tenant {
@@ -85,7 +86,7 @@ impl Tenant {
             tokens: limits.tokens_per_minute.map(|rate| Rate::new(rate, now)),
             lanes: Vec::new(),
             waits: 0,
-            waiting: [BTreeMap::new(), BTreeMap::new()],
+            waiting: [Order::default(), Order::default()],
         }
     }
 
@@ -234,7 +235,7 @@ impl Tenants {
     }
 
     /// The calls of a tenant that wait for its own limits.
-    pub(crate) fn line(&mut self, slot: Slot, priority: Priority) -> Option<&mut BTreeMap<(u64, u64), u32>> {
+    pub(crate) fn line(&mut self, slot: Slot, priority: Priority) -> Option<&mut Order> {
         self.get(slot)?.waiting.get_mut(priority as usize)
     }
 
