@@ -4,8 +4,9 @@
 //! key, so the same bytes to the same URL soon after are what tells. A joined call goes on with the attempts that are
 //! left, not with a fresh set: three layers of three tries would otherwise make 27 requests of one.
 
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 /// Entries kept at most; the oldest goes first.
 const KEPT: usize = 256;

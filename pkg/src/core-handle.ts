@@ -32,7 +32,15 @@ export const RECORDS = 32;
 export const WOKEN = 64;
 
 /** What is asked for, where nothing has ended yet. */
-export const UNDER_WAY: ReadonlySet<number> = new Set([DO.CONTINUE, DO.SEND, DO.READ_BODY, DO.READ_STREAM, DO.SLEEP, DO.WAIT, DO.JUDGE]);
+export const UNDER_WAY: ReadonlySet<number> = new Set([
+  DO.CONTINUE,
+  DO.SEND,
+  DO.READ_BODY,
+  DO.READ_STREAM,
+  DO.SLEEP,
+  DO.WAIT,
+  DO.JUDGE,
+]);
 
 /** Makes the core when it is first needed, and again after a trap. */
 export class CoreHandle {
@@ -81,7 +89,10 @@ export class CoreHandle {
 }
 
 function isTrap(error: unknown): boolean {
-  if (error instanceof WebAssembly.RuntimeError) return true;
+  // By name, since the instance may be of another realm.
+  if (error instanceof Error && error.name === "RuntimeError") return true;
   // What the glue says of an object of an instance that another keel's trap has replaced.
-  return error instanceof Error && /stale object|null pointer passed to rust|recursive use of an object/i.test(error.message);
+  return (
+    error instanceof Error && /stale object|null pointer passed to rust|recursive use of an object/i.test(error.message)
+  );
 }

@@ -86,9 +86,11 @@ export class KeelConfigError extends TypeError {
 }
 
 function describe(value: unknown): string {
-  if (typeof value === "string") return value.length > 40 ? `a string of ${value.length} characters` : JSON.stringify(value);
+  if (typeof value === "string")
+    return value.length > 40 ? `a string of ${value.length} characters` : JSON.stringify(value);
   if (typeof value === "bigint") return `${value}n`;
-  if (value === null || typeof value === "number" || typeof value === "boolean" || value === undefined) return String(value);
+  if (value === null || typeof value === "number" || typeof value === "boolean" || value === undefined)
+    return String(value);
   if (Array.isArray(value)) return value.length === 0 ? "an empty array" : `an array of ${value.length}`;
   return typeof value === "function" ? "a function" : typeof value === "symbol" ? "a symbol" : "an object";
 }

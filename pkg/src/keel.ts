@@ -48,7 +48,11 @@ export function createKeel(options: KeelOptions = {}): Keel {
       return (input, init) => chosen(input, init);
     },
     coreFailed(error) {
-      sinks.emit(makeNotice("core_restarted", clock.now(), "core", { error: error instanceof Error ? error.name : typeof error }));
+      sinks.emit(
+        makeNotice("core_restarted", clock.now(), "core", {
+          error: error instanceof Error ? error.name : typeof error,
+        }),
+      );
     },
   };
 
@@ -67,7 +71,8 @@ export function createKeel(options: KeelOptions = {}): Keel {
     explainPolicy: () => explain(handle.get().limits(), options),
     enableKey(keyId) {
       const core = handle.get();
-      if (!core.enableKey(keyId, clock.now())) throw new KeelConfigError("keyId", keyId, "the id of a key of one of the pools");
+      if (!core.enableKey(keyId, clock.now()))
+        throw new KeelConfigError("keyId", keyId, "the id of a key of one of the pools");
       sinks.emitPacked(core.takeRecords());
     },
     flush: () => sinks.flush(clock),

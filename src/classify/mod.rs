@@ -23,16 +23,18 @@ use crate::class::Scope::{Provider, Request};
 pub use crate::class::{Classification, Delivery};
 use crate::headers::Headers;
 use crate::limits::limits;
+use crate::prelude::*;
 use crate::protocol::Protocol;
+use crate::text::{self, joined};
 use crate::time::Instant;
 use crate::wait_hint::{body_hint, header_hint};
+use alloc::borrow::Cow;
 pub use custom::CustomRule;
 use facts::{Facts, Shape};
 pub use http::is_bare;
 use inband::Found;
 pub use inband::{FINISHES, Finish};
 use rule::Subject;
-use std::borrow::Cow;
 use table::Table;
 
 /// A transport error and its causes, outermost first: entries separated by `\u{1e}`, each `name \u{1f} code \u{1f}
@@ -88,10 +90,10 @@ impl Signal<'_> {
 
 /// The host of a URL, without port and user.
 fn host(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit('@').next()?;
-    Some(if host.starts_with('[') { host } else { host.split(':').next()? })
+    let (_, rest) = text::cut(url, "://")?;
+    let authority = text::before(rest, "/?#");
+    let host = text::cut_last(authority, "@").map_or(authority, |(_, host)| host);
+    Some(if host.starts_with('[') { host } else { text::before(host, ":") })
 }
 
 /// Whether the request can have reached the provider.
@@ -145,7 +147,7 @@ pub fn classify(signal: &Signal<'_>) -> Option<Classification> {
             scope,
             wait_hint: header_hint(signal.headers, signal.now),
             reason: Cow::Borrowed(name),
-            rule: Cow::Owned(["generic.", name].concat()),
+            rule: Cow::Owned(joined(&["generic.", name])),
         })
     };
     match found {
@@ -233,7 +235,7 @@ fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> 
         scope: if routed { inband::ROUTED } else { rule.scope },
         wait_hint,
         reason: if table == "generic" { reason(facts, rule.name) } else { Cow::Borrowed(rule.name) },
-        rule: Cow::Owned([table, ".", rule.name].concat()),
+        rule: Cow::Owned(joined(&[table, ".", rule.name])),
     }
 }
 

@@ -7,8 +7,9 @@ use super::names::Slot;
 use super::terms::{CallId, KeyId, PermitId};
 use super::vendor::Cost;
 use crate::order::Order;
+use crate::prelude::*;
 use crate::time::Instant;
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lease {

@@ -1,8 +1,9 @@
 //! What changed between calls and a person may want to know: transitions, drained one at a time.
 
 use crate::class::ErrorClass;
+use crate::prelude::*;
 use crate::time::Instant;
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 /// Notices kept for a host that does not drain them; older ones make room.
 const KEPT: usize = 256;

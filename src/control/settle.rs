@@ -8,6 +8,7 @@ use super::terms::{Outcome, PermitId, VendorLimit};
 use super::vendor::Cost;
 use super::{Control, Target};
 use crate::class::{ErrorClass, Scope};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 impl Control {

@@ -13,8 +13,9 @@ use super::queue::Queue;
 use super::terms::{BucketId, KeyId, Priority, Reason};
 use super::vendor::{Cost, Vendor};
 use crate::class::ErrorClass;
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 /// Batch work leaves a tenth of the limits alone for this long after interactive work was last seen.
 const INTERACTIVE_MEMORY: Millis = Millis(60_000);

@@ -6,6 +6,7 @@
 //! A fixed window stays empty until its reset. A response that was sent before the one last read never overwrites it.
 
 use super::terms::{LimitKind, LimitWindow, VendorLimit};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 /// Limits remembered for a bucket; a response that states more is cut.

@@ -9,6 +9,7 @@ use super::held::{Held, RAW_MAX};
 use super::lines::Place;
 use super::scan::{Cut, Found, Kind, Name};
 use super::word::{Word, word};
+use crate::prelude::*;
 
 /// Longest frame, in bytes: AWS allows 16 MiB of payload and 128 KiB of headers.
 const MAX_FRAME: usize = 16 * 1024 * 1024 + MAX_HEADERS + OVERHEAD;
