@@ -590,7 +590,7 @@ impl Call {
                 shape.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').filter(|c| !matches!(c, '"' | '\\')),
             );
             detail.push_str("\",\"count\":");
-            push_number(&mut detail, count.into());
+            push_number(&mut detail, count);
             detail.push('}');
             pack_notice("unknown_error_shape", self.now, &self.spec.facts.provider, &detail, world.outbox);
         }
