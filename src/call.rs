@@ -595,7 +595,7 @@ impl Call {
                 shape.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').filter(|c| !matches!(c, '"' | '\\')),
             );
             detail.push_str("\",\"count\":");
-            push_number(&mut detail, count.into());
+            push_number(&mut detail, count);
             detail.push('}');
             pack_notice("unknown_error_shape", self.now, &self.spec.facts.provider, &detail, world.outbox);
         }
@@ -819,7 +819,7 @@ impl Call {
             attempt.finished_at = self.now;
             attempt.status = status;
             attempt.error_class = Some(class);
-            attempt.reason = reason.to_owned();
+            attempt.reason = reason.into();
             attempt.rule = if status == Status::Lost { String::new() } else { verdict.rule.clone().into_owned() };
             attempt.decision = Decision::Fail;
             attempt.delivery = attempt.delivery.max(Delivery::MaybeSent);

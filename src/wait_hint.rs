@@ -120,7 +120,7 @@ fn decimal(text: &str) -> Option<(Decimal, &str)> {
 
 #[inline(never)]
 fn unit(text: &str) -> Option<(u64, &str)> {
-    let end = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
+    let end = text.bytes().position(|b| !b.is_ascii_alphabetic()).unwrap_or(text.len());
     let (name, rest) = text.split_at_checked(end)?;
     let found = |name: &str| UNITS.iter().find_map(|(n, ms)| n.eq_ignore_ascii_case(name).then_some(*ms));
     let ms = found(name).or_else(|| found(name.strip_suffix(['s', 'S']).filter(|n| n.len() > 1)?))?;

@@ -89,7 +89,8 @@ export class CoreHandle {
 }
 
 function isTrap(error: unknown): boolean {
-  if (error instanceof WebAssembly.RuntimeError) return true;
+  // By name, since the instance may be of another realm.
+  if (error instanceof Error && error.name === "RuntimeError") return true;
   // What the glue says of an object of an instance that another keel's trap has replaced.
   return (
     error instanceof Error && /stale object|null pointer passed to rust|recursive use of an object/i.test(error.message)

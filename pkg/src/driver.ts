@@ -36,6 +36,11 @@ const TEXT_BODY = 262_144;
 
 const NO_CHANGE: readonly Change[] = [];
 
+/** How many calls wait when those are looked for whose request the host has ended without a `finally`. */
+const PRUNE_EVERY = 256;
+/** How long past its timer one of them is taken for alive. */
+const PRUNE_AFTER = 60_000;
+
 /** What all calls of a keel share. */
 export interface Shared {
   readonly handle: CoreHandle;
@@ -46,10 +51,17 @@ export interface Shared {
   /** The keys of the pools, in the order in which the core numbers them. */
   readonly keys: readonly OwnedKey[];
   /** Calls that wait for a permit, each with a promise and a timer of its own, by their number. */
-  readonly waiting: Map<number, () => void>;
+  readonly waiting: Map<number, Waiting>;
   fetch(): typeof fetch;
   /** Called when the core has trapped and was replaced. */
   coreFailed(error: unknown): void;
+}
+
+/** A call that waits for its turn, or for its backoff to end. */
+interface Waiting {
+  readonly wake: () => void;
+  /** When its own timer fires. */
+  readonly due: number;
 }
 
 type Interrupt = "timer" | "cancelled" | "woken";
@@ -76,7 +88,8 @@ export async function drive(
   context: CallContext,
 ): Promise<Response> {
   const made = outgoing(input, init, shared.maxBody);
-  const request = made instanceof Promise ? await made : made;
+  // Not `instanceof`: what a host's Blob gives may be a promise of another realm.
+  const request = "then" in made ? await made : made;
   const call = new Drive(shared, request, context);
   try {
     return await call.run();
@@ -350,8 +363,10 @@ class Drive {
     const { waiting } = this.#shared;
     try {
       for (;;) {
-        this.#arm();
-        waiting.set(this.#id, () => this.#interrupt?.("woken"));
+        const now = this.#now();
+        this.#arm(now);
+        waiting.set(this.#id, { wake: () => this.#interrupt?.("woken"), due: now + core.wakeIn(this.#id, now) });
+        if (waiting.size % PRUNE_EVERY === 0) prune(waiting, now);
         const why = await this.#race<never>(undefined);
         if (why === "cancelled") return DO.CONTINUE;
         const code = why === "woken" ? core.woken(this.#id, this.#now()) : core.timer(this.#id, this.#now());
@@ -510,6 +525,11 @@ class Drive {
     };
     this.#held = held;
     this.#streaming = true;
+    // A reaction runs in the async context in which it was asked for: the caller's, whoever reads the stream.
+    let tell: (packed: string) => void = ignore;
+    void new Promise<string>((resolve) => {
+      tell = resolve;
+    }).then((packed) => this.#shared.sinks.emitPacked(packed));
     const pump = new Pump(held.reader, held.chunks, {
       now: () => this.#now(),
       chunk: (bytes, now) => this.#core.chunk(this.#id, now, bytes),
@@ -527,7 +547,8 @@ class Drive {
       stop: (reason) => this.#stop(reason),
       error: () => new KeelError(this.#ending()),
       finished: (code) => {
-        this.#records(code);
+        this.#wake(code);
+        if ((code & RECORDS) !== 0) tell(this.#core.takeRecords());
         if ((code & ACTION) === DO.REJECT) this.#core.ending(this.#id);
         this.#streaming = false;
         this.release();
@@ -542,10 +563,14 @@ class Drive {
 
   /** Hands out what an answer says is there: calls that should ask again, and records. */
   #records(code: number): void {
-    if ((code & WOKEN) !== 0) {
-      for (let id = this.#core.takeWoken(); id !== 0; id = this.#core.takeWoken()) this.#shared.waiting.get(id)?.();
-    }
+    this.#wake(code);
     if ((code & RECORDS) !== 0) this.#shared.sinks.emitPacked(this.#core.takeRecords());
+  }
+
+  #wake(code: number): void {
+    if ((code & WOKEN) === 0) return;
+    const { waiting } = this.#shared;
+    for (let id = this.#core.takeWoken(); id !== 0; id = this.#core.takeWoken()) waiting.get(id)?.wake();
   }
 
   /** Ends what the attempt is doing, whether the host's fetch listens to its signal or not. */
@@ -659,6 +684,10 @@ function sizeOf(chunks: readonly Uint8Array[]): number {
 function bodyOf(read: Read): BodyInit {
   const bytes = read.bytes as Uint8Array<ArrayBuffer>;
   return read.rest === null ? wholeBody(bytes) : replay([bytes], read.rest);
+}
+
+function prune(waiting: Map<number, Waiting>, now: number): void {
+  for (const [id, { due }] of waiting) if (due + PRUNE_AFTER < now) waiting.delete(id);
 }
 
 /** A name as it may cross, packed with others. */

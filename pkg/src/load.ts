@@ -18,7 +18,10 @@ export function install(source: WebAssembly.Module | BufferSource): void {
   if (installed) return;
   // By name and not by `instanceof`: a module may come from another realm (edge runtimes evaluate in a VM context).
   const compiled = Object.prototype.toString.call(source) === "[object WebAssembly.Module]";
-  initSync({ module: compiled ? source : new WebAssembly.Module(source as BufferSource) });
+  const module = (compiled ? source : new WebAssembly.Module(source as BufferSource)) as WebAssembly.Module;
+  // The glue does ask `instanceof`, and would compile what is compiled. The module is our own core, so it may be dressed.
+  if (!(module instanceof WebAssembly.Module)) Object.setPrototypeOf(module, WebAssembly.Module.prototype);
+  initSync({ module });
   installed = true;
   failure = undefined;
 }

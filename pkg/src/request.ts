@@ -39,7 +39,7 @@ export function outgoing(
   init: RequestInit | undefined,
   maxBytes: number,
 ): Outgoing | Promise<Outgoing> {
-  if (typeof input === "string" || input instanceof URL) return fromInit(input, String(input), init ?? {}, maxBytes);
+  if (typeof input === "string" || "href" in input) return fromInit(input, String(input), init ?? {}, maxBytes);
   return fromRequest(input, init, maxBytes);
 }
 
@@ -59,7 +59,12 @@ function fromInit(input: string | URL, url: string, init: Init, maxBytes: number
       ? plain(input, url, init, null, true)
       : body.arrayBuffer().then((bytes) => plain(input, url, init, new Uint8Array(bytes), true));
   }
-  return fromStream(input, url, init, body as unknown as AnyStream, maxBytes);
+  const stream = body as unknown as { getReader?: unknown; [Symbol.asyncIterator]?: unknown };
+  if (typeof stream.getReader === "function" || typeof stream[Symbol.asyncIterator] === "function") {
+    return fromStream(input, url, init, stream as unknown as AnyStream, maxBytes);
+  }
+  // A kind that only the user's `fetch` knows (a form of a polyfill, a buffer of another realm) is its business.
+  return plain(input, url, init, null, true);
 }
 
 type AnyStream = ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>;

@@ -172,24 +172,35 @@ fn custom_transport(signal: &Signal<'_>, built_in: Classification) -> Classifica
     custom::find(signal.custom, 0, &facts).map_or(built_in, |rule| rule.classification(signal.provider, None))
 }
 
-/// The tables of an answer, in the order in which they are tried, with the names that their rules go by.
-fn tables(
+/// The first rule that holds, in the order in which the tables are tried, with the name that its table goes by.
+fn first_rule(
     provider: Option<&'static providers::Provider>,
     protocol: Protocol,
-    facts: &Facts,
-) -> impl Iterator<Item = (&'static str, Table)> {
+    subject: &Subject<'_>,
+) -> Option<(&'static str, table::Verdict)> {
+    let find = |name, rules: Table, by_words| rules.find(subject, by_words).map(|rule| (name, rule));
+    if matches!(subject.facts.shape, Shape::Html | Shape::Text)
+        && let Some(found) = find("edge", edge::TABLE, false)
+    {
+        return Some(found);
+    }
     let base = provider.map_or_else(|| providers::of_protocol(protocol), |p| p.base);
-    let base = providers::by_name(base);
+    for table in [provider, providers::by_name(base)].into_iter().flatten() {
+        // On nobody's host a server is known by its words, never by a status alone.
+        let by_words = provider.is_none() && providers::SELF_HOSTED.contains(&table.name);
+        if let Some(found) = find(table.name, table.rules, by_words) {
+            return Some(found);
+        }
+    }
     // Nobody's host: servers that people run themselves are told by what they say.
-    let local: &[&str] = if provider.is_none() { providers::SELF_HOSTED } else { &[] };
-    let page = matches!(facts.shape, Shape::Html | Shape::Text);
-    let of = |p: &'static providers::Provider| (p.name, p.rules);
-    page.then_some(("edge", edge::TABLE))
-        .into_iter()
-        .chain(provider.map(of))
-        .chain(base.map(of))
-        .chain(local.iter().filter_map(|name| providers::by_name(name)).map(of))
-        .chain([("generic", http::TABLE)])
+    if provider.is_none() {
+        for table in providers::SELF_HOSTED.iter().filter_map(|name| providers::by_name(name)) {
+            if let Some(found) = find(table.name, table.rules, true) {
+                return Some(found);
+            }
+        }
+    }
+    find("generic", http::TABLE, false)
 }
 
 /// The verdict on an error whose facts are known.
@@ -202,12 +213,7 @@ fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> 
     }
     let subject = Subject { status, facts, headers: signal.headers, hint_ms: hint.map(|h| h.0) };
     let provider = signal.provider();
-    let known = provider.is_some();
-    let found = tables(provider, signal.protocol, facts).find_map(|(table, rules)| {
-        // On nobody's host a server is known by its words, never by a status alone.
-        let by_words = !known && providers::SELF_HOSTED.contains(&table);
-        Some((table, rules.find(&subject, by_words)?))
-    });
+    let found = first_rule(provider, signal.protocol, &subject);
     let Some((table, rule)) = found else {
         return Classification {
             class: Unknown,

@@ -59,7 +59,8 @@ pub struct Control {
     leases: Leases,
     waiters: Waiters,
     notices: Notices,
-    woken: VecDeque<CallId>,
+    /// Calls whose turn has come, by number.
+    woken: VecDeque<u64>,
     asked: u64,
     /// Whether anybody says on whose behalf it asks.
     named_tenants: bool,

@@ -181,7 +181,7 @@ impl Control {
         let Some(target) = self.targets.list.get(target.index as usize) else { return };
         for index in target.queue.everybody() {
             if let Some(waiter) = self.waiters.get(index) {
-                self.woken.push_back(waiter.call);
+                self.woken.push_back(waiter.call.0);
             }
         }
     }

@@ -58,7 +58,7 @@ impl Json<'_> {
 
     fn number(&mut self, number: u64) {
         self.comma();
-        push_number(&mut self.0, number);
+        push_number(self.0, number);
     }
 
     fn member(&mut self, key: &str, number: Option<u64>) {

@@ -64,6 +64,20 @@ export default function (test, { testing: { openai }, assert, rig }) {
     assert.equal(attempts()[0].model, "whisper-1");
   });
 
+  test("a kind that only the given fetch knows goes to it untouched", async () => {
+    class PolyfilledForm {}
+    const bodies = [];
+    const { run, keel } = rig([], {
+      fetch: async (_, init) => {
+        bodies.push(init.body);
+        return bodies.length === 1 ? new Response("{}", { status: 503 }) : new Response("{}");
+      },
+    });
+    const body = new PolyfilledForm();
+    assert.equal((await run(() => keel.fetch(URL_OF_CHAT, { method: "POST", body }))).status, 200);
+    assert.ok(bodies.length === 2 && bodies.every((one) => one === body), "another body");
+  });
+
   test("URL parameters are sent as they are", async () => {
     const { run, keel, upstream } = rig([openai.overloaded(), openai.chat("fine")]);
     await run(() => keel.fetch(URL_OF_CHAT, { method: "POST", body: new URLSearchParams({ q: "a b", r: "ü" }) }));

@@ -76,7 +76,7 @@ export async function scriptedRun({ createKeel }, { anthropic, fakeClock, openai
     const own = name.includes("message");
     const streamed = name.includes("stream");
     const body = JSON.stringify({
-      model: own ? "claude-sonnet-4-5" : "gpt-5",
+      model: own ? "claude-sonnet-4-5" : modelOf(name),
       max_tokens: 256,
       ...(streamed ? { stream: true } : {}),
       messages: [{ role: "user", content: `What about ${name}?` }],
@@ -111,6 +111,11 @@ export async function scriptedRun({ createKeel }, { anthropic, fakeClock, openai
     await keel.flush();
   });
   return `${lines.join("\n")}\n`;
+}
+
+/** Limits of an hour cool a model of their own, or nothing after them would be sent. */
+function modelOf(name) {
+  return /limit|quota|cancelled/.test(name) ? `gpt-5-${name.replace(/\W+/g, "-")}` : "gpt-5";
 }
 
 function summary(error) {
