@@ -55,6 +55,12 @@ describe("a stream that ends oddly is a success if the answer is whole", { concu
     });
   }
 
+  it("a malformed event is noted in the record", async (t) => {
+    const body = /** @type {any} */ ([...SAID, 'data: {"choices":[{"index":0,\n\n', ...UNSAID]);
+    const { attempt } = await read(await rig(t, [stream(body)]));
+    assert.equal(attempt.malformed_events, 1);
+  });
+
   it("a finish reason without [DONE] ends with its connection, not with a clock", async (t) => {
     const startedAt = performance.now();
     const { attempt } = await read(await rig(t, [stream(parts.slice(0, -1))]));
