@@ -5,11 +5,10 @@
 // What needs something that this machine lacks is skipped out loud; where CI is set a skip is a failure. The last line
 // is `N passed, M failed` (and `, K skipped`).
 
-import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { dim, green, ROOT, red, runMain, Stop, say, yellow } from "../../scripts/lib/run.mjs";
-import { bin, chromium, EXPECTED, install, open, output, pack, serve } from "./lib/workshop.mjs";
+import { binary, chromium, EXPECTED, install, open, output, pack, serve } from "./lib/workshop.mjs";
 
 /** Steps of an example: `[what it shows, async (folder, upstream) => what was printed]`. */
 const EXAMPLES = {
@@ -22,20 +21,20 @@ const EXAMPLES = {
       "runs with no permission but the network's",
       (folder, upstream) => {
         const args = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env=BASE_URL,OPENAI_API_KEY", "main.ts"];
-        return output(platform(folder, "deno"), args, { cwd: folder, env: env(upstream) });
+        return output(binary(folder, "deno"), args, { cwd: folder, env: env(upstream) });
       },
     ],
   ],
   bun: [
     [
       "runs from source",
-      (folder, upstream) => output(platform(folder, "bun"), ["main.ts"], { cwd: folder, env: env(upstream) }),
+      (folder, upstream) => output(binary(folder, "bun"), ["main.ts"], { cwd: folder, env: env(upstream) }),
     ],
     [
       "runs compiled into one executable",
       async (folder, upstream) => {
         const args = ["build", "--compile", "--outfile", "dist/app", "main.ts"];
-        await output(platform(folder, "bun"), args, { cwd: folder });
+        await output(binary(folder, "bun"), args, { cwd: folder });
         return output(join(folder, "dist", "app"), [], { cwd: join(folder, "dist"), env: env(upstream) });
       },
     ],
@@ -126,17 +125,6 @@ async function workerd(folder, upstream) {
   } finally {
     await miniflare.dispose();
   }
-}
-
-/** The binary of a runtime that comes as an npm package for each platform, which needs no install script. */
-function platform(folder, name) {
-  const machine = process.arch === "arm64" ? "arm64" : "x64";
-  const paths =
-    name === "deno"
-      ? [`@deno/${process.platform}-${machine}-glibc/deno`, `@deno/${process.platform}-${machine}/deno`]
-      : ["x64", "aarch64"].map((arch) => `@oven/bun-${process.platform}-${arch}/bin/bun`);
-  const found = paths.map((path) => join(folder, "node_modules", path)).find((path) => existsSync(path));
-  return found ?? bin(folder, name);
 }
 
 await runMain(async () => {
