@@ -162,6 +162,8 @@ export interface AttemptRecord {
   readonly longest_gap_ms: number | null;
   /** Body bytes received. */
   readonly bytes: number;
+  /** Events of a stream whose JSON was broken; they were passed on as they came. */
+  readonly malformed_events: number;
 }
 
 /** One logical request: one business-level call, as the caller sees it. */
