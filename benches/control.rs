@@ -28,7 +28,7 @@ fn ask<'a>(call: u64, model: &'a str, tenant: &'a str, now: u64) -> Ask<'a> {
         model,
         account: None,
         tenant,
-        priority: if call % 4 == 0 { Priority::Batch } else { Priority::Interactive },
+        priority: if call.is_multiple_of(4) { Priority::Batch } else { Priority::Interactive },
         input_tokens: 500,
         output_tokens: 500,
         deadline: Instant(now + 600_000),
@@ -83,7 +83,7 @@ fn calls(name: &str, organisations: usize, models: usize) {
                 ..Outcome::default()
             };
             control.settle(permit.id, &outcome, Instant(now));
-            if call % 100 == 0 {
+            if call.is_multiple_of(100) {
                 black_box(control.may_retry("openai", RetryCost::Plain, Instant(now)));
             }
         }

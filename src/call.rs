@@ -814,7 +814,7 @@ impl Call {
             attempt.finished_at = self.now;
             attempt.status = status;
             attempt.error_class = Some(class);
-            attempt.reason = reason.to_owned();
+            attempt.reason = reason.into();
             attempt.rule = if status == Status::Lost { String::new() } else { verdict.rule.clone().into_owned() };
             attempt.decision = Decision::Fail;
             attempt.delivery = attempt.delivery.max(Delivery::MaybeSent);

@@ -35,7 +35,7 @@ impl Drift {
 
 /// Whether a number is a power of ten.
 fn is_round(mut n: u64) -> bool {
-    while n >= 10 && n % 10 == 0 {
+    while n >= 10 && n.is_multiple_of(10) {
         n /= 10;
     }
     n == 1

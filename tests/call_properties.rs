@@ -3,7 +3,14 @@
 //!
 //! The driver here is a hostile one: it answers each action with any outcome, lets timers fire late, lets the clock stand
 //! still, sends inputs that do not fit, and cancels at any time.
-#![allow(clippy::arithmetic_side_effects, reason = "tests")]
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::format_push_string,
+    reason = "tests"
+)]
 
 use evenkeel::call::{Action, Input};
 use evenkeel::classify::TransportError;

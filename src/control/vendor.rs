@@ -128,10 +128,10 @@ impl Vendor {
             known.roll(now);
             let margin = known.limit.unwrap_or(0).saturating_mul(margin_per_mille) / 1_000;
             let mut needed = cost.of(known.kind).saturating_add(reserved.of(known.kind)).saturating_add(margin);
-            if let Some(limit) = known.limit {
-                if reserved.of(known.kind) == 0 {
-                    needed = needed.min(limit); // more than the whole: the vendor must judge, once it is whole
-                }
+            if let Some(limit) = known.limit
+                && reserved.of(known.kind) == 0
+            {
+                needed = needed.min(limit); // more than the whole: the vendor must judge, once it is whole
             }
             if known.available(now) < needed {
                 at = at.max(Some(known.reached(needed, now)));

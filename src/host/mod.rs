@@ -4,7 +4,7 @@
 //! a `fetch` calls back into the keel; a trap is a thrown error and not a promise that never settles; and each request
 //! is driven in its own async context by its own promises. Why the loop itself is in TypeScript: `docs/decisions`.
 //!
-//! What crosses: numbers as `f64` (a `u64` would cross as a BigInt), strings once, several packed into one. A call's
+//! What crosses: numbers as `f64` (a `u64` would cross as a `BigInt`), strings once, several packed into one. A call's
 //! answer to an input is one number: the action in the low five bits, [`RECORDS`] if records wait, [`WOKEN`] if other
 //! calls should ask again.
 

@@ -95,10 +95,10 @@ impl Frames {
             *at = chunk.len();
             return None;
         }
-        if self.have == 0 {
-            if let Some(found) = self.in_place(chunk, at) {
-                return Some(found);
-            }
+        if self.have == 0
+            && let Some(found) = self.in_place(chunk, at)
+        {
+            return Some(found);
         }
         while let Some(rest) = chunk.get(*at..).filter(|rest| !rest.is_empty()) {
             *at = at.wrapping_add(self.take(rest));

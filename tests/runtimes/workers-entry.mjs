@@ -28,7 +28,11 @@ const provider = { own: { match: ["127.0.0.1:*"], protocol: "openai.chat" } };
 
 const keels = {
   main: createKeel({ ...common, concurrency: false, timeouts: { totalMs: 4_000, minAttemptMs: 10 } }),
-  single: createKeel({ ...common, concurrency: { max: 1, adaptive: false }, timeouts: { totalMs: 20_000, minAttemptMs: 10 } }),
+  single: createKeel({
+    ...common,
+    concurrency: { max: 1, adaptive: false },
+    timeouts: { totalMs: 20_000, minAttemptMs: 10 },
+  }),
 };
 let slow;
 

@@ -34,7 +34,11 @@ for (const { date, flags } of HOSTS) {
       const folder = await stage(`workers-${date}`);
       cpSync(join(HERE, "workers-entry.mjs"), join(folder, "workers-entry.mjs"));
       provider = await startProvider();
-      worker = await startWorkerd(await bundleWorker(folder, "workers-entry.mjs"), { date, flags, durableObjects: ["Caller"] });
+      worker = await startWorkerd(await bundleWorker(folder, "workers-entry.mjs"), {
+        date,
+        flags,
+        durableObjects: ["Caller"],
+      });
     });
     after(async () => {
       agent.destroy();
@@ -87,8 +91,10 @@ for (const { date, flags } of HOSTS) {
             const { status, text, left } = await client("/ask", { id, kind }, how);
             if (how.hangUp !== undefined) return;
             answered += 1;
-            const own = kind === "stream" ? text?.includes(`"${id}:"`) && text.endsWith("[DONE]\n\n") : text?.includes(`"${id}"`);
-            if (left === true || status !== 200 || !own) wrong.push({ id, kind, status, left, text: text?.slice(0, 200) });
+            const own =
+              kind === "stream" ? text?.includes(`"${id}:"`) && text.endsWith("[DONE]\n\n") : text?.includes(`"${id}"`);
+            if (left === true || status !== 200 || !own)
+              wrong.push({ id, kind, status, left, text: text?.slice(0, 200) });
           }),
         );
       }
@@ -96,10 +102,17 @@ for (const { date, flags } of HOSTS) {
       assert.equal(answered, (WAVES * WAVE * 6) / 10);
       const end = await eventually(state, ({ main }) => main.permits.held === 0 && main.waiting === 0, 15_000);
       assert.deepEqual([end.main.permits.held, end.main.waiting], [0, 0], "permits and places in a queue");
-      assert.ok(end.main.tenants.every((tenant) => tenant.active === 0), "tenants' calls in flight");
+      assert.ok(
+        end.main.tenants.every((tenant) => tenant.active === 0),
+        "tenants' calls in flight",
+      );
       assert.equal(end.mixed, 0, "async contexts that were another request's");
-      if (flags.includes("nodejs_compat")) assert.ok(end.checked > WAVES * WAVE, `${end.checked} contexts were looked at`);
-      assert.deepEqual(end.notices.filter((kind) => kind.startsWith("core")), []);
+      if (flags.includes("nodejs_compat"))
+        assert.ok(end.checked > WAVES * WAVE, `${end.checked} contexts were looked at`);
+      assert.deepEqual(
+        end.notices.filter((kind) => kind.startsWith("core")),
+        [],
+      );
       assert.equal((await client("/ask", { id: "after", kind: "chat" })).status, 200);
     });
 
@@ -114,7 +127,10 @@ for (const { date, flags } of HOSTS) {
     });
 
     test("I4 a holder that the host has ended keeps its place no longer than its deadline", async () => {
-      assert.equal((await client("/leave", { id: "gone", kind: "hang", keel: "single", deadline: "1500" })).text, "left");
+      assert.equal(
+        (await client("/leave", { id: "gone", kind: "hang", keel: "single", deadline: "1500" })).text,
+        "left",
+      );
       const began = Date.now();
       const answers = await Promise.all(
         Array.from({ length: 30 }, (_, i) => client("/ask", { id: `h${i}`, kind: "chat", keel: "single" })),
@@ -148,14 +164,20 @@ for (const { date, flags } of HOSTS) {
         Array.from({ length: 20 }, (_, i) => client("/flush", { id: `f${i}`, kind: "chat" })),
       );
       assert.ok(answers.every(({ status }) => status === 200));
-      await eventually(async () => provider.ledger.length, (length) => length >= 40, 5_000);
+      await eventually(
+        async () => provider.ledger.length,
+        (length) => length >= 40,
+        5_000,
+      );
       const ids = provider.ledger.filter((record) => record.type === "call").map((record) => record.user_or_tenant_id);
       assert.deepEqual(ids.sort(), Array.from({ length: 20 }, (_, i) => `f${i}`).sort());
     });
 
     test("a Durable Object calls through the same keel as the requests around it", async () => {
       const answers = await Promise.all(
-        Array.from({ length: 60 }, (_, i) => client(i % 2 === 0 ? "/object" : "/ask", { id: `o${i}`, kind: i % 3 === 0 ? "flaky" : "chat" })),
+        Array.from({ length: 60 }, (_, i) =>
+          client(i % 2 === 0 ? "/object" : "/ask", { id: `o${i}`, kind: i % 3 === 0 ? "flaky" : "chat" }),
+        ),
       );
       const wrong = answers.filter(({ status, text }, i) => status !== 200 || !text.includes(`"o${i}"`));
       assert.deepEqual(wrong.slice(0, 3), []);

@@ -441,7 +441,7 @@ impl Run<'_> {
             }
             Policy::Nested if attempts < 27 => {
                 // The innermost layer retries after half a second, the next after one, the outermost after two.
-                let layer = if attempts % 9 == 0 { 2 } else { u32::from(attempts % 3 == 0) };
+                let layer = if attempts.is_multiple_of(9) { 2 } else { u32::from(attempts.is_multiple_of(3)) };
                 let own = 500 << layer;
                 Some(own - self.rng.u64(0..=own / 4))
             }

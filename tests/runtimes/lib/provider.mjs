@@ -3,8 +3,10 @@
 
 import { createServer } from "node:http";
 
-const chat = (content) => JSON.stringify({ choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }] });
-const event = (delta, finish_reason = null) => `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const chat = (content) =>
+  JSON.stringify({ choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }] });
+const event = (delta, finish_reason = null) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
 
 /** Resolves to `{ url, ledger, asked, close }`. */
 export async function startProvider() {
@@ -57,5 +59,7 @@ export async function startProvider() {
 
 function fail(response, status, headers) {
   response.writeHead(status, { "content-type": "application/json", ...headers });
-  response.end('{"error":{"message":"The engine is currently overloaded","type":"server_error","code":"server_is_overloaded"}}');
+  response.end(
+    '{"error":{"message":"The engine is currently overloaded","type":"server_error","code":"server_is_overloaded"}}',
+  );
 }
