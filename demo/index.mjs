@@ -1,11 +1,14 @@
 /**
  * `npm run demo`: the same troubles under the real OpenAI and Anthropic SDKs, with and without `keel.fetch`, as a
- * table; then the ledger of one request as a timeline. Everything runs on this machine against a scripted upstream.
+ * table; the ledger of one request as a timeline; and what ten SDKs make of troubled streams. Everything runs on this machine against a scripted upstream.
  * Exits with 1 if a row of keel's doesn't end as it should.
  */
+
+import { SDKS } from "../tests/clients/streams.mjs";
 import { paintWith, showsColour } from "./colour.mjs";
 import { runAlone, runWithKeel } from "./run.mjs";
 import { INTERESTING, mistakes, SCENARIOS } from "./scenarios.mjs";
+import { renderStreams, runStreams } from "./streams.mjs";
 import { renderTable } from "./table.mjs";
 import { renderTimeline } from "./timeline.mjs";
 
@@ -27,7 +30,14 @@ if (interesting) {
   console.log(renderTimeline(interesting.keel.records, paint));
 }
 
-const wrong = rows.filter(({ scenario, keel }) => mistakes(scenario.keel, keel).length > 0);
+console.log(`\n${SDKS.length} SDKs, each reading troubled streams to what their user sees …\n`);
+const streams = await runStreams();
+console.log(renderStreams(streams, paint));
+
+const wrong = [
+  ...rows.flatMap(({ scenario, keel }) => mistakes(scenario.keel, keel)),
+  ...streams.flatMap((row) => row.wrong),
+];
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
 console.log(
   wrong.length === 0

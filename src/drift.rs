@@ -4,6 +4,8 @@
 //! (member names and codes, no texts; [`crate::classify::fingerprint`]) is counted and told of, so that a user sees the
 //! change and can add a rule as data.
 
+use crate::prelude::*;
+
 /// Shapes that are kept; when there are more, the rarest makes room.
 const KEPT: usize = 64;
 
@@ -33,7 +35,7 @@ impl Drift {
 
 /// Whether a number is a power of ten.
 fn is_round(mut n: u64) -> bool {
-    while n >= 10 && n % 10 == 0 {
+    while n >= 10 && n.is_multiple_of(10) {
         n /= 10;
     }
     n == 1

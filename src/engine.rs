@@ -12,13 +12,13 @@ use crate::drift::Drift;
 use crate::joins::{Ended, Joins};
 use crate::ledger::{CallFacts, FIELD, RECORD, clean, pack_notice};
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::request::{self, BodyReader};
+use crate::text::{self, decimal, hex_digit, push_number};
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
-use core::fmt::Write;
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use alloc::rc::Rc;
 
 /// How long past its deadline a call is left alone before the sweep ends it.
 const GRACE: Millis = Millis(60_000);
@@ -73,6 +73,7 @@ pub struct Begin<'a> {
 
 #[derive(Debug)]
 struct Entry {
+    id: u32,
     call: Call,
     /// Set where a layer above may repeat this call.
     fingerprint: Option<u128>,
@@ -83,7 +84,9 @@ struct Entry {
 /// One keel.
 #[derive(Debug)]
 pub struct Engine {
-    calls: BTreeMap<u32, Entry>,
+    /// In order of their numbers.
+    #[allow(clippy::vec_box, reason = "sorted by number: an insertion moves pointers, not whole calls")]
+    calls: Vec<Box<Entry>>,
     next: u32,
     control: Control,
     rng: fastrand::Rng,
@@ -104,7 +107,7 @@ impl Engine {
         let mut rng = fastrand::Rng::with_seed(seed);
         let hash_key = hash_secret.map_or_else(|| rng.u128(..).to_le_bytes(), request::hash_key);
         Self {
-            calls: BTreeMap::new(),
+            calls: Vec::new(),
             next: 1,
             control,
             rng,
@@ -158,7 +161,7 @@ impl Engine {
     pub fn take_woken(&mut self) -> Option<u32> {
         while let Some(call) = self.control.take_woken() {
             if let Ok(id) = u32::try_from(call.0)
-                && self.calls.contains_key(&id)
+                && self.place(id).is_ok()
             {
                 return Some(id);
             }
@@ -258,8 +261,9 @@ impl Engine {
         };
         let id = self.free_number();
         let call = Call::new(CallId(u64::from(id)), spec);
-        self.calls.insert(id, Entry { call, fingerprint, joined, began: now });
-        if id % SWEEP_EVERY == 0 {
+        let place = self.place(id).unwrap_or_else(|place| place);
+        self.calls.insert(place, Box::new(Entry { id, call, fingerprint, joined, began: now }));
+        if id.is_multiple_of(SWEEP_EVERY) {
             self.sweep(now);
         }
         let action = self.handle(id, Input::Start, now);
@@ -268,7 +272,9 @@ impl Engine {
 
     /// Gives a call what happened. A number that is not (or no longer) in use does nothing.
     pub fn handle(&mut self, id: u32, input: Input<'_>, now: Instant) -> Action {
-        let Some(entry) = self.calls.get_mut(&id) else { return Action::Continue };
+        let Some(entry) = self.place(id).ok().and_then(|place| self.calls.get_mut(place)) else {
+            return Action::Continue;
+        };
         let mut world =
             World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox, drift: &mut self.drift };
         let action = entry.call.handle(now, input, &mut world);
@@ -285,7 +291,7 @@ impl Engine {
             self.joins.on_end(key, ended, now);
         }
         if matches!(action, Action::Deliver) {
-            self.calls.remove(&id);
+            self.forget(id);
         }
         self.pass_notices_on();
         action
@@ -294,12 +300,12 @@ impl Engine {
     /// A call under way.
     #[must_use]
     pub fn call(&self, id: u32) -> Option<&Call> {
-        self.calls.get(&id).map(|entry| &entry.call)
+        self.calls.get(self.place(id).ok()?).map(|entry| &entry.call)
     }
 
     /// Forgets a call whose end the driver has dealt with.
     pub fn forget(&mut self, id: u32) -> Option<Call> {
-        self.calls.remove(&id).map(|entry| entry.call)
+        Some(self.calls.remove(self.place(id).ok()?).call)
     }
 
     /// Calls under way.
@@ -330,18 +336,18 @@ impl Engine {
         let gone: Vec<u32> = self
             .calls
             .iter()
-            .filter(|(_, entry)| entry.began < now && entry.call.deadline().plus(GRACE) < now)
-            .map(|(id, _)| *id)
+            .filter(|entry| entry.began < now && entry.call.deadline().plus(GRACE) < now)
+            .map(|entry| entry.id)
             .collect();
         for id in gone {
-            if let Some(mut entry) = self.calls.remove(&id) {
+            if let Some(mut call) = self.forget(id) {
                 let mut world = World {
                     control: &mut self.control,
                     rng: &mut self.rng,
                     outbox: &mut self.outbox,
                     drift: &mut self.drift,
                 };
-                entry.call.abandon(now, &mut world);
+                call.abandon(now, &mut world);
             }
         }
     }
@@ -358,15 +364,14 @@ impl Engine {
         let Some(call) = self.forget(id) else { return String::new() };
         let mut out = String::new();
         if let Some(ending) = call.ending() {
-            let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
             let facts = call.facts();
             let fields: [&str; 10] = [
                 ending.class.name(),
                 &ending.reason,
                 if ending.retryable { "1" } else { "0" },
-                &number(ending.retry_after.map(|m| m.0)),
-                &number(ending.retry_at.map(|t| t.0)),
-                &call.attempts().to_string(),
+                &decimal(ending.retry_after.map(|m| m.0)),
+                &decimal(ending.retry_at.map(|t| t.0)),
+                &decimal(Some(call.attempts().into())),
                 &facts.logical_request_id,
                 &facts.provider,
                 facts.protocol,
@@ -397,12 +402,17 @@ impl Engine {
         name
     }
 
+    /// Where a call stands, or belongs.
+    fn place(&self, id: u32) -> Result<usize, usize> {
+        self.calls.binary_search_by(|entry| entry.id.cmp(&id))
+    }
+
     fn free_number(&mut self) -> u32 {
         loop {
             let id = self.next;
             // 23 bits, so that number and action fit one 32-bit value; a number in use is passed over.
             self.next = if id >= 0x7F_FFFF { 1 } else { id.saturating_add(1) };
-            if !self.calls.contains_key(&id) {
+            if self.place(id).is_err() {
                 return id;
             }
         }
@@ -413,12 +423,12 @@ impl CustomProvider {
     /// Whether a URL is this provider's.
     fn answers(&self, url: &str, host: &str) -> bool {
         self.matches.iter().any(|pattern| {
-            if pattern.contains("://") {
+            if text::has(pattern, "://") {
                 url.starts_with(pattern.as_str())
             } else if let Some(suffix) = pattern.strip_prefix('*') {
-                host.ends_with(suffix) || host.split(':').next().is_some_and(|bare| bare.ends_with(suffix))
+                host.ends_with(suffix) || text::before(host, ":").ends_with(suffix)
             } else {
-                host == pattern || (!pattern.contains(':') && host.split(':').next() == Some(pattern))
+                host == pattern || (!text::has(pattern, ":") && text::before(host, ":") == pattern)
             }
         })
     }
@@ -450,7 +460,7 @@ fn detail(notice: &Notice) -> String {
             out.push('"');
             out.push_str(name);
             out.push_str("\":");
-            out.push_str(&value.to_string());
+            push_number(&mut out, value);
         }
     }
     out.push('}');
@@ -459,7 +469,9 @@ fn detail(notice: &Notice) -> String {
 
 fn hex(value: u128) -> String {
     let mut out = String::with_capacity(32);
-    // Writing to a String can't fail.
-    let _ = write!(out, "{value:032x}");
+    for byte in value.to_be_bytes() {
+        out.push(hex_digit(byte >> 4));
+        out.push(hex_digit(byte));
+    }
     out
 }

@@ -3,7 +3,14 @@
 //!
 //! The driver here is a hostile one: it answers each action with any outcome, lets timers fire late, lets the clock stand
 //! still, sends inputs that do not fit, and cancels at any time.
-#![allow(clippy::arithmetic_side_effects, reason = "tests")]
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::format_push_string,
+    reason = "tests"
+)]
 
 use evenkeel::call::{Action, Input};
 use evenkeel::classify::TransportError;
@@ -210,7 +217,7 @@ fn play(script: &Script) -> Outcome {
         let wake = engine.call(id).map_or(Instant::NEVER, evenkeel::call::Call::wake);
         let late = u64::from(script.late_timers);
         // A timer that fires before the upstream does something.
-        let mut timer = |now: &mut u64| {
+        let timer = |now: &mut u64| {
             *now = (*now).max(wake.0) + late;
             Input::Timer
         };
@@ -283,7 +290,9 @@ fn play(script: &Script) -> Outcome {
             },
             Action::ReadStream | Action::Commit | Action::Continue => {
                 out.committed |= action == Action::Commit;
-                if let Some(chunk) = chunks.pop() {
+                if now + latency / 10 >= wake.0 {
+                    engine.handle(id, timer(&mut now), Instant(now))
+                } else if let Some(chunk) = chunks.pop() {
                     now += latency / 10;
                     let next = engine.handle(id, Input::Chunk(chunk.as_bytes()), Instant(now));
                     out.committed |= next == Action::Commit;

@@ -1,7 +1,8 @@
-//! `docs/classification.md` is written from the rules, and the rules are fit to be read.
+//! `docs/classification.md` and the command line's `pkg/src/cli/rules.ts` are written from the rules, and the rules are
+//! fit to be read.
 //!
-//! `EVENKEEL_WRITE_DOCS=1 cargo test --test classification_docs` writes the file; without it the test says whether it is
-//! fresh.
+//! `EVENKEEL_WRITE_DOCS=1 cargo test --test classification_docs` writes the files; without it the tests say whether they
+//! are fresh.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -49,18 +50,48 @@ fn page() -> String {
     out
 }
 
-#[test]
-fn the_table_of_all_rules_is_fresh() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/classification.md");
+/// The rules as the command line shows them; the wasm has neither their sources nor their advice.
+fn module() -> String {
+    let mut out = String::from(
+        "// Written from the rules by `EVENKEEL_WRITE_DOCS=1 cargo test --test classification_docs`. Don't edit.\n\n\
+        /** What each rule matches, where it comes from, and what a person should do. */\n\
+        export const RULES: Readonly<Record<string, readonly [matches: string, source: string, advice: string]>> = {\n",
+    );
+    for rule in docs::all() {
+        let text = [&*rule.matches, rule.source, rule.advice].map(|t| serde_json::to_string(t).unwrap()).join(", ");
+        writeln!(out, "  \"{}\": [{text}],", rule.id).unwrap();
+    }
+    out.push_str("};\n\n/** Every provider by name, with its hosts. */\n");
+    out.push_str("export const PROVIDERS: Readonly<Record<string, readonly string[]>> = {\n");
+    for provider in providers::all() {
+        writeln!(out, "  \"{}\": {},", provider.name, serde_json::to_string(provider.hosts).unwrap()).unwrap();
+    }
+    out.push_str("};\n");
+    out
+}
+
+/// Compares a file with what it should be, or writes it.
+fn check(file: &str, wanted: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     if std::env::var_os("EVENKEEL_WRITE_DOCS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, page()).unwrap();
+        std::fs::write(&path, wanted).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == page(),
-        "docs/classification.md is stale: EVENKEEL_WRITE_DOCS=1 cargo test --test classification_docs"
-    );
+    assert!(found == wanted, "{file} is stale: EVENKEEL_WRITE_DOCS=1 cargo test --test classification_docs");
+}
+
+#[test]
+fn the_table_of_all_rules_is_fresh() {
+    check("docs/classification.md", &page());
+}
+
+#[test]
+fn the_rules_of_the_command_line_are_fresh() {
+    // The crate is packed without the npm package.
+    if Path::new(env!("CARGO_MANIFEST_DIR")).join("pkg").exists() {
+        check("pkg/src/cli/rules.ts", &module());
+    }
 }
 
 #[test]

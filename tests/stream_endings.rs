@@ -30,10 +30,10 @@ fn run_with(protocol: Protocol, content_type: &str, commit_on: CommitOn, chunks:
             break;
         }
     }
-    if failure.is_none() {
-        if let Verdict::Failed(f) = guard.on_end(Instant(2)) {
-            failure = Some(*f);
-        }
+    if failure.is_none()
+        && let Verdict::Failed(f) = guard.on_end(Instant(2))
+    {
+        failure = Some(*f);
     }
     Outcome { committed: guard.is_committed(), failure, facts: guard.facts().clone() }
 }

@@ -78,10 +78,11 @@ fn watch<'a>(mut guard: StreamGuard, chunks: impl Iterator<Item = &'a [u8]>) -> 
             delivered = (f.kind != FailureKind::InvalidFrame).then_some((read + f.pass_bytes, after_cr));
             failure = Some(*f);
         }
-        if let Some((end, true)) = delivered {
-            if read <= end && chunk.get(end - read) == Some(&b'\n') {
-                delivered = Some((end + 1, false));
-            }
+        if let Some((end, true)) = delivered
+            && read <= end
+            && chunk.get(end - read) == Some(&b'\n')
+        {
+            delivered = Some((end + 1, false));
         }
         read += chunk.len();
     }

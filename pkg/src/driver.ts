@@ -6,16 +6,28 @@
 import type { Core } from "./core.js";
 import { ACTION, type CoreHandle, DO, RECORDS, UNDER_WAY, WOKEN } from "./core-handle.js";
 import { KeelError } from "./errors.js";
+import { credentialOf, type OwnedKey, secretOf, withKey } from "./pools.js";
 import { type Held, Pump } from "./pump.js";
 import { unpack } from "./records.js";
-import { credentialOf, type OwnedKey, valueOf, withKey } from "./pools.js";
 import { type Change, concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
-import { packHeaders, rewrap, synthesize } from "./response.js";
+import { packHeaders, rewrap, synthesize, wholeBody } from "./response.js";
 import type { Sinks } from "./sinks.js";
-import { packError } from "./transport.js";
-import type { AttemptRecord, CallContext, Classification, Clock, ErrorClass, KeelOptions, Protocol, Scope } from "./types.js";
+import { line, packError } from "./transport.js";
+import type {
+  AttemptRecord,
+  CallContext,
+  Classification,
+  Clock,
+  ErrorClass,
+  KeelOptions,
+  Protocol,
+  Scope,
+} from "./types.js";
+import type { Waiters } from "./waiters.js";
 
 const FIELD = "\u001f";
+/** How a packed notice begins. */
+const NOTICE = `notice${FIELD}`;
 /** Longest delay a host timer takes; a longer one would fire at once. */
 const MAX_DELAY = 2_147_483_647;
 /** Bytes of a body that cross to the core in one piece. */
@@ -36,11 +48,9 @@ export interface Shared {
   readonly maxBody: number;
   /** The keys of the pools, in the order in which the core numbers them. */
   readonly keys: readonly OwnedKey[];
-  /** Calls that wait for a permit, each with a promise and a timer of its own, by their number. */
-  readonly waiting: Map<number, () => void>;
   fetch(): typeof fetch;
-  /** Called when the core has trapped and was replaced. */
-  coreFailed(error: unknown): void;
+  /** The core; `undefined` where there is none to be had and requests are to go out without it. */
+  core(): Core | undefined;
 }
 
 type Interrupt = "timer" | "cancelled" | "woken";
@@ -52,6 +62,13 @@ interface Read {
   readonly rest: AsyncIterator<Uint8Array, void, undefined> | null;
 }
 
+/** When something of a body came last, in the clock's time; the core asks when its timer fires. */
+interface Progress {
+  readonly clock: Clock;
+  byteAt: number;
+  contentAt: number;
+}
+
 /** Runs one call from its first attempt to its end. */
 export async function drive(
   shared: Shared,
@@ -59,9 +76,15 @@ export async function drive(
   init: RequestInit | undefined,
   context: CallContext,
 ): Promise<Response> {
+  if (shared.core() === undefined) return shared.fetch()(input, init);
   const made = outgoing(input, init, shared.maxBody);
-  const request = made instanceof Promise ? await made : made;
-  const call = new Drive(shared, request, context);
+  // Not `instanceof`: what a host's Blob gives may be a promise of another realm.
+  const request = "then" in made ? await made : made;
+  // Asked again: it may have been replaced while a body was read.
+  const core = shared.core();
+  if (core === undefined)
+    return request.send(shared.fetch(), request.signal ?? new AbortController().signal, NO_CHANGE);
+  const call = new Drive(shared, core, request, context);
   try {
     return await call.run();
   } catch (error) {
@@ -76,6 +99,7 @@ class Drive {
   readonly #request: Outgoing;
   readonly #context: CallContext;
   readonly #core: Core;
+  readonly #waiters: Waiters;
   readonly #signals: AbortSignal[] = [];
   #id = 0;
   #timer: unknown;
@@ -91,11 +115,12 @@ class Drive {
   #racing: Promise<unknown> | undefined;
   #streaming = false;
 
-  constructor(shared: Shared, request: Outgoing, context: CallContext) {
+  constructor(shared: Shared, core: Core, request: Outgoing, context: CallContext) {
     this.#shared = shared;
     this.#request = request;
     this.#context = context;
-    this.#core = shared.handle.get();
+    this.#core = core;
+    this.#waiters = shared.handle.waiters;
     for (const signal of [request.signal, context.signal]) {
       if (signal === null || signal === undefined) continue;
       this.#signals.push(signal);
@@ -159,16 +184,15 @@ class Drive {
 
   /** What the caller gets for something that was thrown inside: a dead core is explained, all else is as it is. */
   explain(error: unknown): unknown {
-    if (!this.#shared.handle.recover(error)) return error;
+    if (!this.#shared.handle.recover(this.#core, error)) return error;
     this.#stop(error);
-    this.#shared.coreFailed(error);
     return new KeelError({
       class: "unknown",
       reason: "core_failed",
       retryable: true,
       retryAfterMs: null,
       retryAt: null,
-      logicalRequestId: "",
+      logicalRequestId: this.#context.logicalRequestId ?? "",
       attempts: [],
       cause: error,
     });
@@ -272,21 +296,29 @@ class Drive {
     }
     if (outcome === "cancelled") return DO.CONTINUE;
     this.#response = outcome;
-    if (outcome.type === "error") return core.transport(this.#id, this.#now(), packError(new TypeError("network error")));
+    if (outcome.type === "error")
+      return core.transport(this.#id, this.#now(), packError(new TypeError("network error")));
     // An opaque answer (status 0), an upgrade, or something that is not a Response can't be looked into: it is passed on.
     const unreadable = outcome.status < 200 || typeof outcome.headers?.has !== "function";
-    const code = core.head(this.#id, this.#now(), unreadable ? 204 : outcome.status, unreadable ? "" : packHeaders(outcome.headers));
+    const code = core.head(
+      this.#id,
+      this.#now(),
+      unreadable ? 204 : outcome.status,
+      unreadable ? "" : packHeaders(outcome.headers),
+    );
     return code;
   }
 
   /** What the context adds to every attempt. */
   #changes(): readonly Change[] {
     const { idempotencyKey } = this.#context;
-    return idempotencyKey === undefined ? NO_CHANGE : [{ url: null, headers: [["idempotency-key", idempotencyKey]], replace: false }];
+    return idempotencyKey === undefined
+      ? NO_CHANGE
+      : [{ url: null, headers: [["idempotency-key", idempotencyKey]], replace: false }];
   }
 
   async #sendWith(key: OwnedKey, signal: AbortSignal): Promise<Response> {
-    const value = await valueOf(key);
+    const value = await secretOf(key);
     const { url, header } = this.#request;
     return this.#request.send(this.#shared.fetch(), signal, [withKey(url, header, key, value), ...this.#changes()]);
   }
@@ -294,12 +326,13 @@ class Drive {
   async #body(): Promise<number> {
     const core = this.#core;
     const cap = core.readCap;
+    const progress: Progress = { clock: this.#shared.clock, byteAt: -1, contentAt: -1 };
     this.#arm(core.wakeIn);
     let outcome: Read | Interrupt;
     try {
-      outcome = await this.#race(readBody(this.#response as Response, cap));
+      outcome = await this.#race(readBody(this.#response as Response, cap, progress));
       while (outcome === "timer" || outcome === "woken") {
-        const code = core.timer(this.#id, this.#now());
+        const code = core.bodyTimer(this.#id, this.#now(), progress.byteAt, progress.contentAt);
         if ((code & ACTION) !== DO.CONTINUE) return code;
         this.#arm(core.wakeIn);
         outcome = await this.#race(undefined);
@@ -322,11 +355,12 @@ class Drive {
   async #pause(): Promise<number> {
     const core = this.#core;
     this.#racing = undefined;
-    const { waiting } = this.#shared;
+    const waiters = this.#waiters;
     try {
       for (;;) {
         this.#arm(core.wakeIn);
-        waiting.set(this.#id, () => this.#interrupt?.("woken"));
+        const now = this.#now();
+        waiters.add(this.#id, () => this.#interrupt?.("woken"), now + core.wakeIn, now);
         const why = await this.#race<never>(undefined);
         if (why === "cancelled") return DO.CONTINUE;
         const code = why === "woken" ? core.woken(this.#id, this.#now()) : core.timer(this.#id, this.#now());
@@ -334,7 +368,7 @@ class Drive {
         this.#records(code);
       }
     } finally {
-      waiting.delete(this.#id);
+      waiters.remove(this.#id);
     }
   }
 
@@ -379,7 +413,8 @@ class Drive {
   #answer(): Response {
     const response = this.#response as Response;
     const held = this.#held;
-    if (held !== undefined) return rewrap(response, concat(held.chunks, sizeOf(held.chunks)) as Uint8Array<ArrayBuffer>);
+    if (held !== undefined)
+      return rewrap(response, concat(held.chunks, sizeOf(held.chunks)) as Uint8Array<ArrayBuffer>);
     const read = this.#read;
     return read === undefined ? response : rewrap(response, bodyOf(read));
   }
@@ -389,7 +424,8 @@ class Drive {
     const pass = this.#held === undefined ? 0 : this.#core.pass(this.#id);
     const ending = this.#ending();
     const response = this.#response as Response;
-    const body = this.#held === undefined ? bodyOf(this.#read as Read) : brokenStream(this.#held, pass, new KeelError(ending));
+    const body =
+      this.#held === undefined ? bodyOf(this.#read as Read) : brokenStream(this.#held, pass, new KeelError(ending));
     this.#held?.reader.cancel().catch(ignore);
     return rewrap(response, body, {
       "x-should-retry": "false",
@@ -476,9 +512,18 @@ class Drive {
   /** From the commit point on: everything that comes goes through, and the stream's end is told as it was. */
   #pump(): Response {
     const response = this.#response as Response;
-    const held = this.#held ?? { reader: (response.body as ReadableStream<Uint8Array>).getReader(), chunks: [], last: undefined };
+    const held = this.#held ?? {
+      reader: (response.body as ReadableStream<Uint8Array>).getReader(),
+      chunks: [],
+      last: undefined,
+    };
     this.#held = held;
     this.#streaming = true;
+    // A reaction runs in the async context in which it was asked for: the caller's, whoever reads the stream.
+    let tell: (packed: string) => void = ignore;
+    void new Promise<string>((resolve) => {
+      tell = resolve;
+    }).then((packed) => this.#shared.sinks.emitPacked(packed));
     const pump = new Pump(held.reader, held.chunks, {
       now: () => this.#now(),
       chunk: (bytes) => this.#core.chunk(this.#id, this.#now(), bytes),
@@ -496,7 +541,8 @@ class Drive {
       stop: (reason) => this.#stop(reason),
       error: () => new KeelError(this.#ending()),
       finished: (code) => {
-        this.#records(code);
+        this.#wake(code);
+        if ((code & RECORDS) !== 0) tell(this.#take());
         if ((code & ACTION) === DO.REJECT) this.#core.ending(this.#id);
         this.#streaming = false;
         this.release();
@@ -511,10 +557,20 @@ class Drive {
 
   /** Hands out what an answer says is there: calls that should ask again, and records. */
   #records(code: number): void {
-    if ((code & WOKEN) !== 0) {
-      for (let id = this.#core.takeWoken(); id !== 0; id = this.#core.takeWoken()) this.#shared.waiting.get(id)?.();
-    }
-    if ((code & RECORDS) !== 0) this.#shared.sinks.emitPacked(this.#core.takeRecords());
+    this.#wake(code);
+    if ((code & RECORDS) !== 0) this.#shared.sinks.emitPacked(this.#take());
+  }
+
+  #take(): string {
+    const packed = this.#core.takeRecords();
+    // A notice tells of a change in the control state that should outlive the core.
+    this.#shared.handle.keep(this.#core, packed.includes(NOTICE));
+    return packed;
+  }
+
+  #wake(code: number): void {
+    if ((code & WOKEN) === 0) return;
+    for (let id = this.#core.takeWoken(); id !== 0; id = this.#core.takeWoken()) this.#waiters.wake(id);
   }
 
   /** Ends what the attempt is doing, whether the host's fetch listens to its signal or not. */
@@ -560,11 +616,14 @@ class Drive {
 }
 
 /** Reads a body to its end, or to `cap` bytes. */
-async function readBody(response: Response, cap: number): Promise<Read> {
+async function readBody(response: Response, cap: number, progress: Progress): Promise<Read> {
   const body = response.body;
   if (body === null || body === undefined) {
     // Some test doubles have no stream; what they have is read as a whole.
-    const bytes = typeof response.arrayBuffer === "function" && body === undefined ? new Uint8Array(await response.arrayBuffer()) : new Uint8Array(0);
+    const bytes =
+      typeof response.arrayBuffer === "function" && body === undefined
+        ? new Uint8Array(await response.arrayBuffer())
+        : new Uint8Array(0);
     return { bytes, rest: null };
   }
   const reader = body.getReader();
@@ -575,6 +634,8 @@ async function readBody(response: Response, cap: number): Promise<Read> {
     if (done) return { bytes: concat(chunks, size), rest: null };
     chunks.push(value);
     size += value.byteLength;
+    progress.byteAt = progress.clock.now();
+    if (!isBlank(value)) progress.contentAt = progress.byteAt;
     if (size > cap) {
       return {
         bytes: concat(chunks, size),
@@ -591,6 +652,11 @@ async function readBody(response: Response, cap: number): Promise<Read> {
       };
     }
   }
+}
+
+/** Whether there is nothing but blanks and line ends in it. */
+function isBlank(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 32 || byte === 10 || byte === 13 || byte === 9);
 }
 
 /** The beginning of a stream that failed before it was given on, with the error event that the upstream sent. */
@@ -616,14 +682,12 @@ function sizeOf(chunks: readonly Uint8Array[]): number {
 
 function bodyOf(read: Read): BodyInit {
   const bytes = read.bytes as Uint8Array<ArrayBuffer>;
-  return read.rest === null ? bytes : replay([bytes], read.rest);
+  return read.rest === null ? wholeBody(bytes) : replay([bytes], read.rest);
 }
 
 /** A name as it may cross, packed with others. */
 function strip(text: string | undefined): string {
-  if (text === undefined) return "";
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
-  return text.slice(0, 512).replace(/[\u0000-\u001f]/g, " ");
+  return text === undefined ? "" : line(text, 512);
 }
 
 function wholeOf(text: string): number {

@@ -12,7 +12,21 @@ type Fields = readonly string[];
 const text = (f: Fields, at: number): string | null => f[at] || null;
 const number = (f: Fields, at: number): number | null => (f[at] ? Number(f[at]) : null);
 const count = (f: Fields, at: number): number => Number(f[at]);
-const time = (f: Fields, at: number): string => new Date(Number(f[at])).toISOString();
+const time = (f: Fields, at: number): string => iso(Number(f[at]));
+
+let secondOf = -1;
+let second = "";
+
+/** RFC 3339; the text of a second is kept, since the times of one call, and of the calls around it, share it. */
+function iso(ms: number): string {
+  const whole = Math.floor(ms / 1_000);
+  if (whole !== secondOf) {
+    second = new Date(whole * 1_000).toISOString().slice(0, -4);
+    secondOf = whole;
+  }
+  const rest = Math.floor(ms) - whole * 1_000;
+  return `${second}${rest < 10 ? "00" : rest < 100 ? "0" : ""}${rest}Z`;
+}
 
 function attempt(f: Fields): AttemptRecord {
   return {
@@ -106,7 +120,7 @@ function notice(f: Fields): NoticeRecord {
 
 /** A notice that the wrapper itself has to give. */
 export function makeNotice(kind: string, at: number, subject: string, detail: Record<string, unknown>): NoticeRecord {
-  return { schema: 1, type: "notice", kind, at: new Date(at).toISOString(), subject, detail };
+  return { schema: 1, type: "notice", kind, at: iso(at), subject, detail };
 }
 
 /** Calls `each` with every record of a packed string, in order. */

@@ -4,6 +4,8 @@ import type { Clock, LedgerRecord, LedgerSink } from "./types.js";
 
 /** How often a waiting `flush` looks again by itself. */
 const FLUSH_POLL_MS = 50;
+/** How long `flush` waits for what is being written; hosts give `waitUntil` no more. */
+const FLUSH_MAX_MS = 30_000;
 
 type Write = (record: LedgerRecord) => void | Promise<void>;
 
@@ -11,13 +13,16 @@ type Write = (record: LedgerRecord) => void | Promise<void>;
 export class Sinks {
   readonly #writes: readonly Write[];
   readonly #flushes: readonly (() => void | Promise<void>)[];
-  #pending = 0;
+  readonly #writing = new Set<object>();
   #waiting = new Set<() => void>();
 
   constructor(sinks: LedgerSink | readonly LedgerSink[] | undefined) {
-    const all = sinks === undefined ? [] : Array.isArray(sinks) ? (sinks as readonly LedgerSink[]) : [sinks as LedgerSink];
+    const all =
+      sinks === undefined ? [] : Array.isArray(sinks) ? (sinks as readonly LedgerSink[]) : [sinks as LedgerSink];
     this.#writes = all.map((sink) => (typeof sink === "function" ? sink : (record) => sink.write(record)));
-    this.#flushes = all.flatMap((sink) => (typeof sink === "object" && sink.flush !== undefined ? [() => sink.flush?.()] : []));
+    this.#flushes = all.flatMap((sink) =>
+      typeof sink === "object" && sink.flush !== undefined ? [() => sink.flush?.()] : [],
+    );
   }
 
   /** Whether anybody listens. */
@@ -43,11 +48,18 @@ export class Sinks {
   }
 
   /**
-   * Resolves when nothing is being written any more and every sink has flushed. Each caller waits on a promise and a
-   * timer of its own: on Workers, one that waits on another request's promise alone would be ended as hung.
+   * Resolves when what is being written now has been, and every sink has flushed. A write that takes longer than 30 s is
+   * given up on: its request may have been ended by the host, and then it never settles. Each caller waits on a promise
+   * and a timer of its own: on Workers, one that waits on another request's promise alone would be ended as hung.
    */
   async flush(clock: Clock): Promise<void> {
-    while (this.#pending > 0) {
+    const writes = [...this.#writing];
+    const until = clock.now() + FLUSH_MAX_MS;
+    while (writes.some((write) => this.#writing.has(write))) {
+      if (clock.now() >= until) {
+        for (const write of writes) this.#writing.delete(write);
+        break;
+      }
       await new Promise<void>((resolve) => {
         const wake = (): void => {
           this.#waiting.delete(wake);
@@ -62,10 +74,11 @@ export class Sinks {
   }
 
   #track(done: Promise<void>): void {
-    this.#pending += 1;
+    const write = {};
+    this.#writing.add(write);
     const settled = (): void => {
-      this.#pending -= 1;
-      if (this.#pending === 0) for (const wake of this.#waiting) wake();
+      this.#writing.delete(write);
+      for (const wake of this.#waiting) wake();
     };
     // A thenable that throws from `then` is still a sink's own trouble.
     try {

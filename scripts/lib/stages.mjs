@@ -10,6 +10,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { binary, ensureRuntimes } from "../../tests/runtimes/lib/tools.mjs";
 import { ask, DIST, filesUnder, ROOT } from "./run.mjs";
 
 const node = process.execPath;
@@ -31,7 +32,39 @@ const wasmTarget = () => {
   return { reason: "rustup has no wasm32-unknown-unknown here", allowed: true };
 };
 const built = () => (existsSync(join(DIST, "index.js")) ? undefined : "pkg/dist is not built");
-const tests = () => filesUnder(join(ROOT, "tests")).filter((file) => file.endsWith(".test.mjs"));
+const RUNTIMES = join(ROOT, "tests", "runtimes");
+const allTests = () => filesUnder(join(ROOT, "tests")).filter((file) => file.endsWith(".test.mjs"));
+const tests = () => allTests().filter((file) => !file.startsWith(RUNTIMES));
+const runtimeTests = () => allTests().filter((file) => file.startsWith(RUNTIMES));
+
+/** Why a runtime can't be had here, after an attempt to install it. */
+const runtime = (name) => async () => {
+  const unbuilt = built();
+  if (unbuilt !== undefined) return unbuilt;
+  try {
+    await ensureRuntimes();
+  } catch (error) {
+    return `the runtimes could not be installed: ${error.message}`;
+  }
+  if (name === "edge" || binary(name) !== undefined) return undefined;
+  return name === "chromium"
+    ? "there is no Chromium (Debian: `apt-get install chromium`; or set CHROMIUM to its path)"
+    : `${name} has no npm package for ${process.platform} on ${process.arch}`;
+};
+
+/** Reads `N passed, M failed`, the last line of a script that counts. */
+function lastLine(output) {
+  const [, passed, failed] = /(\d+) passed, (\d+) failed\s*$/.exec(output) ?? [0, 0, 1];
+  return { passed: Number(passed), failed: Number(failed) };
+}
+
+const conformance = (name, about) => ({
+  name,
+  about: `the conformance suite in ${about}`,
+  command: [node, join(RUNTIMES, "run.mjs"), name],
+  count: lastLine,
+  needs: runtime(name),
+});
 
 /** Sums the `test result:` lines of cargo test, one a test binary. */
 function cargoTests(output) {
@@ -80,7 +113,18 @@ export const STAGES = [
   {
     name: "clippy-wasm",
     about: "clippy of the wasm side",
-    command: ["cargo", "clippy", "--lib", "--target", "wasm32-unknown-unknown", "--", "-D", "warnings"],
+    command: [
+      "cargo",
+      "clippy",
+      "--lib",
+      "--target",
+      "wasm32-unknown-unknown",
+      "--features",
+      "module",
+      "--",
+      "-D",
+      "warnings",
+    ],
     needs: wasmTarget,
   },
   {
@@ -100,6 +144,21 @@ export const STAGES = [
     command: () => [node, "--test", "--test-reporter=spec", ...tests()],
     count: nodeTests,
     needs: () => built() ?? (tests().length === 0 ? "there are no tests/**/*.test.mjs" : undefined),
+  },
+  conformance("node20", "Node 20"),
+  conformance("node22", "Node 22"),
+  conformance("node24", "Node 24"),
+  conformance("deno", "Deno, without permissions"),
+  conformance("bun", "Bun"),
+  conformance("workerd", "workerd, at three compatibility dates, with and without nodejs_compat"),
+  conformance("edge", "@edge-runtime/vm"),
+  conformance("chromium", "headless Chromium"),
+  {
+    name: "runtimes",
+    about: "what only a runtime other than Node shows: tests/runtimes/*.test.mjs",
+    command: () => [node, "--test", "--test-reporter=spec", ...runtimeTests()],
+    count: nodeTests,
+    needs: async () => (await runtime("workerd")()) ?? (await runtime("chromium")()),
   },
   {
     name: "size",

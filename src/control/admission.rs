@@ -51,6 +51,7 @@ impl Control {
             return refused(class, Reason::BreakerOpen, Some(retry_after));
         }
         let tenant = self.tenants.enter(ask.tenant, now);
+        self.named_tenants |= !ask.tenant.is_empty();
         let cost = Cost { requests: 1, input: ask.input_tokens, output: ask.output_tokens };
         let mut avoid = [BucketId(0); AVOIDED];
         for (place, id) in avoid.iter_mut().zip(ask.avoid) {
@@ -86,7 +87,7 @@ impl Control {
                 Err(blocked) => blocked,
             }
         } else {
-            let at = self.estimate(slot, cost, now);
+            let at = self.estimate(&waiter, now);
             let queued = Blocked { reason: Reason::Queued, class: ErrorClass::RateLimited, at };
             blocked.map_or(queued, |blocked| Blocked { at: blocked.at.max(at), ..blocked })
         };
@@ -104,10 +105,15 @@ impl Control {
         }
     }
 
-    /// A call that should ask again now.
+    /// A call that waits and should ask again now.
     #[must_use = "a call that is taken and not woken loses its turn"]
     pub fn take_woken(&mut self) -> Option<CallId> {
-        self.woken.pop_front()
+        loop {
+            let call = CallId(self.woken.pop_front()?);
+            if self.waiters.find(call).is_some() {
+                return Some(call); // others have come by themselves, or are gone
+            }
+        }
     }
 
     /// Lets come back what has come to its end: leases, offers, and waiters that were not heard of. Every ask does so;
@@ -117,6 +123,7 @@ impl Control {
             self.release_probe(&lease, now);
             if let Some(index) = lease.offered.and_then(|call| self.waiters.find(call)) {
                 self.waiters.remove(index);
+                self.count_wait(lease.tenant, false);
                 self.give_back(&lease, None, now);
             } else {
                 let (kind, subject) = (NoticeKind::PermitLost, self.bucket_name(&lease));
@@ -196,18 +203,23 @@ impl Control {
         at: Option<Instant>,
         now: Instant,
     ) -> Admission {
-        if at.is_some_and(|at| at > waiter.latest) {
+        if let Some(target) = self.targets.list.get(waiter.target.index as usize) {
+            waiter.latest = waiter.latest.min(waiter.deadline.minus(target.needs()));
+        }
+        if waiter.latest <= now || at.is_some_and(|at| at > waiter.latest) {
             return refused(class, reason, at.and_then(|at| retry_after(at, now)));
         }
-        if waiter.latest <= now {
-            return refused(class, reason, at.and_then(|at| retry_after(at, now)));
-        }
-        if self.waiters.len() >= self.config.max_queued {
+        let most = self.config.max_queued;
+        // A named tenant has half of the queue at most, so that there is room for the others.
+        let own = self.tenants.get(waiter.tenant).map_or(0, |tenant| tenant.waits);
+        let too_many = self.named_tenants && own > 0 && own >= most.div_ceil(2);
+        if self.waiters.len() >= most || too_many {
             return refused(class, Reason::QueueFull, at.and_then(|at| retry_after(at, now)));
         }
         let until = self.until(&waiter, at, now);
         waiter.gone_at = until.plus(GRACE).min(waiter.deadline);
         let index = self.waiters.insert(waiter);
+        self.count_wait(waiter.tenant, true);
         match waiter.stage {
             Stage::Tenant => {
                 if let Some(line) = self.tenants.line(waiter.tenant, waiter.priority) {
@@ -217,6 +229,12 @@ impl Control {
             _ => self.enter_queue(index),
         }
         Admission::Wait { until, reason }
+    }
+
+    fn count_wait(&mut self, tenant: Slot, begins: bool) {
+        if let Some(tenant) = self.tenants.get(tenant) {
+            tenant.waits = if begins { tenant.waits.saturating_add(1) } else { tenant.waits.saturating_sub(1) };
+        }
     }
 
     fn until(&self, waiter: &Waiter, at: Option<Instant>, now: Instant) -> Instant {
@@ -229,25 +247,30 @@ impl Control {
             Stage::Tenant => self
                 .tenants
                 .line(waiter.tenant, waiter.priority)
-                .is_some_and(|line| line.values().next() == Some(&index)),
+                .is_some_and(|line| line.first().is_some_and(|(_, first)| first == index)),
             _ => self.target_of(waiter.target).is_some_and(|target| target.queue.first() == Some(index)),
         }
     }
 
-    /// When a call that comes now may have its turn, by what waits and what is known; `None`: nothing is known.
-    fn estimate(&mut self, slot: Slot, cost: Cost, now: Instant) -> Option<Instant> {
+    /// When a call that comes now may have its turn, by what waits and what is known; `None`: nothing is known, or its
+    /// tenant has nothing else in the queue, so that it is among the next.
+    fn estimate(&mut self, waiter: &Waiter, now: Instant) -> Option<Instant> {
         let config = self.config.concurrency;
-        let target = self.target_of(slot)?;
+        let target = self.targets.list.get_mut(waiter.target.index as usize)?;
+        let clock = target.queue.clock(waiter.priority);
+        if !self.tenants.get(waiter.tenant)?.is_behind(waiter.target, waiter.priority, clock) {
+            return None;
+        }
         let capacity = config.and_then(|config| target.capacity(&config)).map(u64::from);
-        let ahead = target.queue.len() as u64;
+        let (ahead, cost) = target.queue.ahead(waiter.priority);
         let by_turns = capacity.map(|capacity| {
-            let turns = ahead.checked_div(capacity.max(1)).unwrap_or(0);
+            let turns = (ahead as u64).checked_div(capacity.max(1)).unwrap_or(0);
             now.plus(target.held.times(turns))
         });
         let alone = target.buckets.len() == 1;
-        let ahead = target.queue.cost.plus(cost);
         let bucket = target.buckets.first_mut().filter(|_| alone);
-        let by_headroom = bucket.and_then(|bucket| bucket.vendor.when(ahead, bucket.reserved, 0, now));
+        let cost = cost.plus(waiter.cost);
+        let by_headroom = bucket.and_then(|bucket| bucket.vendor.when(cost, bucket.reserved, 0, now));
         by_turns.max(by_headroom).filter(|at| *at > now)
     }
 
@@ -283,8 +306,8 @@ impl Control {
                 let Some(line) = self.tenants.line(tenant, priority) else { return };
                 let mut heads = [0_u32; LOOK_AHEAD];
                 let mut count: usize = 0;
-                for (place, index) in heads.iter_mut().zip(line.values()) {
-                    *place = *index;
+                for (place, index) in heads.iter_mut().zip(line.numbers()) {
+                    *place = index;
                     count = count.saturating_add(1);
                 }
                 let free = heads.iter().take(count).copied().find_map(|index| {
@@ -293,7 +316,7 @@ impl Control {
                 });
                 let Some((index, waiter)) = free else { break };
                 if let Some(line) = self.tenants.line(tenant, priority) {
-                    line.remove(&waiter.key);
+                    line.remove(waiter.key);
                 }
                 self.enter_queue(index);
                 self.pump(waiter.target, now);
@@ -339,7 +362,7 @@ impl Control {
         }
         // The offer has an end of its own; the waiter goes with it.
         self.waiters.expect(index, until.plus(GRACE));
-        self.woken.push_back(waiter.call);
+        self.woken.push_back(waiter.call.0);
         Ok(())
     }
 
@@ -356,6 +379,7 @@ impl Control {
         }
         self.waiters.remove(index);
         let lease = self.leases.accept(id, deadline)?;
+        self.count_wait(lease.tenant, false);
         if lease.probe {
             self.extend_probe(&lease);
         }
@@ -407,10 +431,11 @@ impl Control {
     /// Takes a waiter out, wherever it stands, and gives back what it held.
     fn drop_waiter(&mut self, index: u32, now: Instant) {
         let Some(waiter) = self.waiters.remove(index) else { return };
+        self.count_wait(waiter.tenant, false);
         match waiter.stage {
             Stage::Tenant => {
                 if let Some(line) = self.tenants.line(waiter.tenant, waiter.priority) {
-                    line.remove(&waiter.key);
+                    line.remove(waiter.key);
                 }
             }
             Stage::Queue => {

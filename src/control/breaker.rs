@@ -194,10 +194,10 @@ impl Breaker {
 
     /// Gives the probe more time, if `permit` is still it.
     pub fn extend_probe(&mut self, permit: u64, until: Instant) {
-        if let State::HalfOpen { probe, lease } = &mut self.state {
-            if *probe == permit {
-                *lease = until;
-            }
+        if let State::HalfOpen { probe, lease } = &mut self.state
+            && *probe == permit
+        {
+            *lease = until;
         }
     }
 
@@ -273,10 +273,10 @@ impl Breaker {
     }
 
     fn open(&mut self, class: ErrorClass, hint: Option<Millis>, config: &BreakerConfig, now: Instant) -> Change {
-        if let State::Closed { since } = self.state {
-            if now.since(since) >= config.window {
-                self.openings = 0; // it was well for a while: start small again
-            }
+        if let State::Closed { since } = self.state
+            && now.since(since) >= config.window
+        {
+            self.openings = 0; // it was well for a while: start small again
         }
         let growth = 1_u64.checked_shl(self.openings).unwrap_or(u64::MAX);
         let length = config.cooldown.times(growth).min(config.max_cooldown.max(config.cooldown));

@@ -6,8 +6,10 @@
 use super::names::Slot;
 use super::terms::{CallId, KeyId, PermitId};
 use super::vendor::Cost;
+use crate::order::Order;
+use crate::prelude::*;
 use crate::time::Instant;
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lease {
@@ -55,8 +57,8 @@ pub struct PermitCounts {
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     records: Vec<Record>,
-    free: VecDeque<u32>,
-    by_end: BTreeMap<(u64, u64), u32>,
+    free: VecDeque<u64>,
+    by_end: Order,
     counts: PermitCounts,
 }
 
@@ -76,6 +78,7 @@ impl Leases {
         self.counts.held = self.counts.held.saturating_add(1);
         // The oldest free record first, so that a lapsed lease is remembered for as long as may be.
         let reuse = if self.free.len() > 32 { self.free.pop_front() } else { None };
+        let reuse = reuse.and_then(|index| u32::try_from(index).ok());
         let index = if let Some(index) = reuse {
             if let Some(record) = self.records.get_mut(index as usize) {
                 record.generation = record.generation.wrapping_add(1);
@@ -119,7 +122,7 @@ impl Leases {
         record.lease.until = until;
         record.lease.offered = None;
         let lease = record.lease;
-        self.by_end.remove(&(before.0, number));
+        self.by_end.remove((before.0, number));
         self.by_end.insert((until.0, number), index);
         Some(lease)
     }
@@ -134,8 +137,8 @@ impl Leases {
         record.state = State::Settled;
         let lease = record.lease;
         if held {
-            self.by_end.remove(&(lease.until.0, lease.number));
-            self.free.push_back(index);
+            self.by_end.remove((lease.until.0, lease.number));
+            self.free.push_back(index.into());
             self.counts.returned = self.counts.returned.saturating_add(1);
             self.counts.held = self.counts.held.saturating_sub(1);
         }
@@ -144,14 +147,14 @@ impl Leases {
 
     /// The next lease whose end has come.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<Lease> {
-        let ((end, number), index) = self.by_end.first_key_value().map(|(key, index)| (*key, *index))?;
+        let ((end, number), index) = self.by_end.first()?;
         if end > now.0 {
             return None;
         }
-        self.by_end.remove(&(end, number));
+        self.by_end.remove((end, number));
         let record = self.records.get_mut(index as usize)?;
         record.state = State::Lapsed;
-        self.free.push_back(index);
+        self.free.push_back(index.into());
         self.counts.expired = self.counts.expired.saturating_add(1);
         self.counts.held = self.counts.held.saturating_sub(1);
         Some(record.lease)
@@ -159,6 +162,6 @@ impl Leases {
 
     /// When the next lease ends.
     pub(crate) fn next_end(&self) -> Option<Instant> {
-        self.by_end.first_key_value().map(|((end, _), _)| Instant(*end))
+        self.by_end.first().map(|((end, _), _)| Instant(end))
     }
 }

@@ -8,8 +8,9 @@
 use super::names::Slot;
 use super::terms::{BucketId, CallId, PermitId, Priority};
 use super::vendor::Cost;
+use crate::order::{Key, Order};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
-use std::collections::BTreeMap;
 
 /// Interactive turns in a row after which a batch call goes first.
 const TURNS: u32 = 9;
@@ -40,7 +41,7 @@ pub(crate) struct Waiter {
     pub(crate) avoid: [BucketId; AVOIDED],
     pub(crate) stage: Stage,
     /// Its place in the map of its stage.
-    pub(crate) key: (u64, u64),
+    pub(crate) key: Key,
     /// When it counts as gone.
     pub(crate) gone_at: Instant,
 }
@@ -50,8 +51,8 @@ pub(crate) struct Waiter {
 pub(crate) struct Waiters {
     list: Vec<Option<Waiter>>,
     free: Vec<u32>,
-    by_call: BTreeMap<(u64, u64), u32>,
-    by_end: BTreeMap<(u64, u64), u32>,
+    by_call: Order,
+    by_end: Order,
 }
 
 impl Waiters {
@@ -60,7 +61,7 @@ impl Waiters {
     }
 
     pub(crate) fn find(&self, call: CallId) -> Option<u32> {
-        self.by_call.get(&(call.0, 0)).copied()
+        self.by_call.get((call.0, 0))
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&Waiter> {
@@ -86,8 +87,8 @@ impl Waiters {
 
     pub(crate) fn remove(&mut self, index: u32) -> Option<Waiter> {
         let waiter = self.list.get_mut(index as usize)?.take()?;
-        self.by_call.remove(&(waiter.call.0, 0));
-        self.by_end.remove(&(waiter.gone_at.0, waiter.call.0));
+        self.by_call.remove((waiter.call.0, 0));
+        self.by_end.remove((waiter.gone_at.0, waiter.call.0));
         self.free.push(index);
         Some(waiter)
     }
@@ -95,57 +96,65 @@ impl Waiters {
     /// It was heard of: it is gone if it stays silent until then.
     pub(crate) fn expect(&mut self, index: u32, gone_at: Instant) {
         let Some(waiter) = self.list.get_mut(index as usize).and_then(Option::as_mut) else { return };
-        self.by_end.remove(&(waiter.gone_at.0, waiter.call.0));
+        self.by_end.remove((waiter.gone_at.0, waiter.call.0));
         waiter.gone_at = gone_at;
         self.by_end.insert((gone_at.0, waiter.call.0), index);
     }
 
     /// The next one that is gone.
     pub(crate) fn gone(&self, now: Instant) -> Option<u32> {
-        let ((end, _), index) = self.by_end.first_key_value()?;
-        (*end <= now.0).then_some(*index)
+        let ((end, _), index) = self.by_end.first()?;
+        (end <= now.0).then_some(index)
     }
 
     pub(crate) fn next_end(&self) -> Option<Instant> {
-        self.by_end.first_key_value().map(|((end, _), _)| Instant(*end))
+        self.by_end.first().map(|((end, _), _)| Instant(end))
     }
 }
 
 /// The queue of one target.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    lines: [BTreeMap<(u64, u64), u32>; 2],
+    lines: [Order; 2],
     clocks: [u64; 2],
     /// Interactive turns since batch work last had one.
     run: u32,
-    /// What all that wait will take.
-    pub(crate) cost: Cost,
+    /// What those that wait will take, by priority.
+    costs: [Cost; 2],
 }
 
 impl Queue {
     pub(crate) fn is_empty(&self) -> bool {
-        self.lines.iter().all(BTreeMap::is_empty)
+        self.lines.iter().all(Order::is_empty)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.lines.iter().map(BTreeMap::len).fold(0, usize::saturating_add)
+    /// How many, and what of, go before a newcomer of this priority.
+    pub(crate) fn ahead(&self, priority: Priority) -> (usize, Cost) {
+        let [interactive, batch] = &self.lines;
+        let [cost, more] = self.costs;
+        match priority {
+            Priority::Interactive => (interactive.len(), cost),
+            Priority::Batch => (interactive.len().saturating_add(batch.len()), cost.plus(more)),
+        }
     }
 
     pub(crate) fn clock(&self, priority: Priority) -> u64 {
         self.clocks.get(priority as usize).copied().unwrap_or(0)
     }
 
-    pub(crate) fn insert(&mut self, priority: Priority, key: (u64, u64), index: u32, cost: Cost) {
-        self.cost = self.cost.plus(cost);
+    pub(crate) fn insert(&mut self, priority: Priority, key: Key, index: u32, cost: Cost) {
+        if let Some(sum) = self.costs.get_mut(priority as usize) {
+            *sum = sum.plus(cost);
+        }
         if let Some(line) = self.lines.get_mut(priority as usize) {
             line.insert(key, index);
         }
     }
 
-    pub(crate) fn remove(&mut self, priority: Priority, key: (u64, u64), cost: Cost) {
-        let removed = self.lines.get_mut(priority as usize).and_then(|line| line.remove(&key));
-        if removed.is_some() {
-            self.cost = self.cost.minus(cost);
+    pub(crate) fn remove(&mut self, priority: Priority, key: Key, cost: Cost) {
+        let removed = self.lines.get_mut(priority as usize).is_some_and(|line| line.remove(key));
+        if let (true, Some(sum)) = (removed, self.costs.get_mut(priority as usize)) {
+            *sum = sum.minus(cost);
         }
     }
 
@@ -154,16 +163,16 @@ impl Queue {
         let [interactive, batch] = &self.lines;
         let batch_turn = interactive.is_empty() || (self.run >= TURNS && !batch.is_empty());
         let line = if batch_turn { batch } else { interactive };
-        line.first_key_value().map(|(_, index)| *index)
+        line.first().map(|(_, index)| index)
     }
 
     /// The next in line of a priority.
     pub(crate) fn first_of(&self, priority: Priority) -> Option<u32> {
-        self.lines.get(priority as usize)?.first_key_value().map(|(_, index)| *index)
+        self.lines.get(priority as usize)?.first().map(|(_, index)| index)
     }
 
     /// Somebody had a turn.
-    pub(crate) fn on_turn(&mut self, priority: Priority, key: (u64, u64)) {
+    pub(crate) fn on_turn(&mut self, priority: Priority, key: Key) {
         if let Some(clock) = self.clocks.get_mut(priority as usize) {
             *clock = (*clock).max(key.0);
         }
@@ -176,7 +185,7 @@ impl Queue {
 
     /// Everybody who waits.
     pub(crate) fn everybody(&self) -> impl Iterator<Item = u32> {
-        self.lines.iter().flat_map(|line| line.values().copied())
+        self.lines.iter().flat_map(Order::numbers)
     }
 }
 

@@ -8,6 +8,7 @@ use super::terms::{Outcome, PermitId, VendorLimit};
 use super::vendor::Cost;
 use super::{Control, Target};
 use crate::class::{ErrorClass, Scope};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 impl Control {
@@ -76,6 +77,7 @@ impl Control {
         let concurrency = self.config.concurrency;
         let Some(target) = self.targets.list.get_mut(lease.target.index as usize) else { return };
         if outcome.class.is_none() {
+            target.lasted.add(now.since(lease.granted_at).0);
             target.speed.on_success(outcome.first_token, outcome.latency, outcome.output_tokens);
         }
         let Some(bucket) = target.buckets.get_mut(lease.bucket) else { return };
@@ -179,7 +181,7 @@ impl Control {
         let Some(target) = self.targets.list.get(target.index as usize) else { return };
         for index in target.queue.everybody() {
             if let Some(waiter) = self.waiters.get(index) {
-                self.woken.push_back(waiter.call);
+                self.woken.push_back(waiter.call.0);
             }
         }
     }

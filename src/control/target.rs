@@ -6,15 +6,15 @@
 //! wearing down one after the other.
 
 use super::concurrency::{Concurrency, ConcurrencyConfig};
-use super::feasibility::Speed;
+use super::feasibility::{Percentiles, Speed};
 use super::hold::Hold;
 use super::names::Slot;
 use super::queue::Queue;
 use super::terms::{BucketId, KeyId, Priority, Reason};
 use super::vendor::{Cost, Vendor};
 use crate::class::ErrorClass;
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
-use std::collections::VecDeque;
 
 /// Batch work leaves a tenth of the limits alone for this long after interactive work was last seen.
 const INTERACTIVE_MEMORY: Millis = Millis(60_000);
@@ -143,12 +143,14 @@ pub(crate) struct Target {
     pub(crate) model_breaker: Slot,
     pub(crate) buckets: Vec<Bucket>,
     /// Buckets by recency, the least recently used first.
-    order: VecDeque<usize>,
+    order: Vec<usize>,
     pub(crate) queue: Queue,
     pub(crate) speed: Speed,
     interactive_at: Instant,
     /// How long a permit is held, smoothed; zero while nothing is known.
     pub(crate) held: Millis,
+    /// How long successful attempts took.
+    pub(crate) lasted: Percentiles,
 }
 
 impl Target {
@@ -165,6 +167,7 @@ impl Target {
             speed: Speed::default(),
             interactive_at: Instant(0),
             held: Millis::ZERO,
+            lasted: Percentiles::default(),
         }
     }
 
@@ -172,6 +175,12 @@ impl Target {
         if priority == Priority::Interactive {
             self.interactive_at = now;
         }
+    }
+
+    /// How long an attempt needs that had to wait for its turn: what 99 of 100 took. A turn is not spent on a call that
+    /// will not live to see its answer; one that need not wait may try its luck.
+    pub(crate) fn needs(&self) -> Millis {
+        Millis(self.lasted.at(990).unwrap_or(0))
     }
 
     /// Whether it may be forgotten: nothing in flight, nobody waiting, nothing cooling.
@@ -221,7 +230,7 @@ impl Target {
             if bucket.turns_left == 0 {
                 bucket.turns_left = bucket.weight.max(1);
                 self.order.remove(place);
-                self.order.push_back(index);
+                self.order.push(index);
             }
         }
         Ok(index)

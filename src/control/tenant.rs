@@ -8,8 +8,9 @@ use super::config::TenantLimits;
 use super::names::{Entered, Names, Slot};
 use super::terms::{Priority, Reason};
 use super::vendor::Cost;
+use crate::order::Order;
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
-use std::collections::BTreeMap;
 
 /// A token bucket of a minute's worth; levels are in 60,000ths, so that refilling is exact.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,7 @@ fn scaled(amount: u64) -> i64 {
 /// What a tenant has at one target.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
+    target: u32,
     active: u32,
     /// Where its next call stands in the queue's virtual time.
     tags: [u64; 2],
@@ -68,9 +70,11 @@ pub(crate) struct Tenant {
     active: u32,
     requests: Option<Rate>,
     tokens: Option<Rate>,
-    lanes: BTreeMap<u32, Lane>,
+    lanes: Vec<Lane>,
+    /// Its calls that wait, wherever.
+    pub(crate) waits: usize,
     /// Calls that wait for this tenant's own limits, by age, for each priority.
-    pub(crate) waiting: [BTreeMap<(u64, u64), u32>; 2],
+    pub(crate) waiting: [Order; 2],
 }
 
 impl Tenant {
@@ -80,17 +84,14 @@ impl Tenant {
             active: 0,
             requests: limits.requests_per_minute.map(|rate| Rate::new(rate, now)),
             tokens: limits.tokens_per_minute.map(|rate| Rate::new(rate, now)),
-            lanes: BTreeMap::new(),
-            waiting: [BTreeMap::new(), BTreeMap::new()],
+            lanes: Vec::new(),
+            waits: 0,
+            waiting: [Order::default(), Order::default()],
         }
     }
 
     pub(crate) fn active(&self) -> u32 {
         self.active
-    }
-
-    pub(crate) fn queued(&self) -> usize {
-        self.waiting.iter().map(BTreeMap::len).fold(0, usize::saturating_add)
     }
 
     /// Why a call cannot go yet, and when it can if only time is in the way. `capacity` is the target's concurrency
@@ -107,7 +108,7 @@ impl Tenant {
         }
         if let (Some(share), Some(capacity)) = (self.limits.share_per_mille, capacity) {
             let most = (u64::from(capacity).saturating_mul(u64::from(share)) / 1_000).max(1);
-            let active = self.lanes.get(&target.index).map_or(0, |lane| lane.active);
+            let active = self.lanes.iter().find(|lane| lane.target == target.index).map_or(0, |lane| lane.active);
             if u64::from(active) >= most {
                 return Some((Reason::TenantShare, None));
             }
@@ -129,8 +130,9 @@ impl Tenant {
         if let Some(rate) = &mut self.tokens {
             rate.take(cost.input.saturating_add(cost.output));
         }
-        let lane = self.lane(target);
-        lane.active = lane.active.saturating_add(1);
+        if let Some(lane) = self.lane(target) {
+            lane.active = lane.active.saturating_add(1);
+        }
     }
 
     /// A call that was let through is over. `used`: what it used of its estimate; `None`: it was never sent.
@@ -145,8 +147,9 @@ impl Tenant {
         if let (Some(rate), None) = (&mut self.requests, used) {
             rate.give_back(1);
         }
-        let lane = self.lane(target);
-        lane.active = lane.active.saturating_sub(1);
+        if let Some(lane) = self.lane(target) {
+            lane.active = lane.active.saturating_sub(1);
+        }
     }
 
     /// The place of its next call in a queue whose virtual time is `clock`: start-time fair queueing by tokens.
@@ -154,21 +157,33 @@ impl Tenant {
         let weight = u64::from(self.limits.weight.max(1));
         let work = cost.input.saturating_add(cost.output).max(100).saturating_mul(1_000);
         let work = work.checked_div(weight).unwrap_or(work);
-        let Some(tag) = self.lane(target).tags.get_mut(priority as usize) else { return clock };
+        let Some(tag) = self.lane(target).and_then(|lane| lane.tags.get_mut(priority as usize)) else { return clock };
         let start = (*tag).max(clock);
         *tag = start.saturating_add(work);
         start
     }
 
-    fn lane(&mut self, target: Slot) -> &mut Lane {
-        if self.lanes.len() >= 16 {
-            self.lanes.retain(|index, lane| lane.active > 0 || *index == target.index);
+    /// Whether its calls take turns already, so that a new one has some of its own before it.
+    pub(crate) fn is_behind(&mut self, target: Slot, priority: Priority, clock: u64) -> bool {
+        let tag = self.lane(target).and_then(|lane| lane.tags.get(priority as usize));
+        tag.is_some_and(|tag| *tag > clock)
+    }
+
+    /// Its lane at a target, made if need be: there are few, and those without a call are forgotten.
+    fn lane(&mut self, target: Slot) -> Option<&mut Lane> {
+        let place = self.lanes.iter().position(|lane| lane.target == target.index);
+        if place.is_none() {
+            if self.lanes.len() >= 16 {
+                self.lanes.retain(|lane| lane.active > 0);
+            }
+            self.lanes.push(Lane { target: target.index, ..Lane::default() });
         }
-        self.lanes.entry(target.index).or_default()
+        let last = self.lanes.len().saturating_sub(1);
+        self.lanes.get_mut(place.unwrap_or(last))
     }
 
     fn is_idle(&self) -> bool {
-        self.active == 0 && self.queued() == 0
+        self.active == 0 && self.waits == 0
     }
 }
 
@@ -176,17 +191,16 @@ impl Tenant {
 #[derive(Debug)]
 pub(crate) struct Tenants {
     default: TenantLimits,
-    named: BTreeMap<Box<str>, TenantLimits>,
+    named: Vec<(String, TenantLimits)>,
     names: Names,
     list: Vec<Tenant>,
 }
 
 impl Tenants {
     pub(crate) fn new(default: TenantLimits, named: &[(String, TenantLimits)], cap: usize) -> Self {
-        let by_name = named.iter().map(|(name, limits)| (name.as_str().into(), *limits)).collect();
         let mut table = Names::new(cap.saturating_add(1));
         table.enter("", Instant(0), &|_| false);
-        Self { default, named: by_name, names: table, list: vec![Tenant::new(default, Instant(0))] }
+        Self { default, named: named.to_vec(), names: table, list: vec![Tenant::new(default, Instant(0))] }
     }
 
     /// The tenant of a name. A new one makes an idle one forgotten that was not seen for a minute, so that its rates
@@ -205,7 +219,8 @@ impl Tenants {
         let entered = self.names.enter(name, now, &|index| victim == Some(index));
         let Some(entered) = entered else { return Slot::default() };
         if let Entered::Fresh(slot) = entered {
-            let limits = self.named.get(name).copied().unwrap_or(self.default);
+            let own = self.named.iter().find(|(own, _)| own == name);
+            let limits = own.map_or(self.default, |(_, limits)| *limits);
             let fresh = Tenant::new(limits, now);
             match self.list.get_mut(slot.index as usize) {
                 Some(tenant) => *tenant = fresh,
@@ -220,7 +235,7 @@ impl Tenants {
     }
 
     /// The calls of a tenant that wait for its own limits.
-    pub(crate) fn line(&mut self, slot: Slot, priority: Priority) -> Option<&mut BTreeMap<(u64, u64), u32>> {
+    pub(crate) fn line(&mut self, slot: Slot, priority: Priority) -> Option<&mut Order> {
         self.get(slot)?.waiting.get_mut(priority as usize)
     }
 

@@ -4,9 +4,11 @@
 //! a `fetch` calls back into the keel; a trap is a thrown error and not a promise that never settles; and each request
 //! is driven in its own async context by its own promises. Why the loop itself is in TypeScript: `docs/decisions`.
 //!
-//! What crosses: numbers as `f64` (a `u64` would cross as a BigInt), strings once, several packed into one. A call's
+//! What crosses: numbers as `f64` (a `u64` would cross as a `BigInt`), strings once, several packed into one. A call's
 //! answer to an input is one number: the action in the low five bits, [`RECORDS`] if records wait, [`WOKEN`] if other
 //! calls should ask again.
+
+mod classify;
 
 use crate::backoff::Jitter;
 use crate::call::{Action, Input};
@@ -17,13 +19,17 @@ use crate::engine::{Begin, CustomProvider, Engine};
 use crate::headers::Headers;
 use crate::ledger::FIELD;
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::settings;
 use crate::stream::CommitOn;
+use crate::text::{self, decimal};
 use crate::time::{Instant, Millis};
-use std::rc::Rc;
+use alloc::rc::Rc;
 use wasm_bindgen::prelude::*;
 
+/// Separates the fields of what comes packed: [`FIELD`].
+const FIELDS: &str = "\u{1f}";
 /// Set in an answer when records wait to be taken.
 const RECORDS: u32 = 32;
 /// Set in an answer when other calls should ask again.
@@ -63,7 +69,7 @@ impl Core {
             _ => Policy::STANDARD,
         };
         let policy = policy(limits, preset);
-        let control = Control::new(settings::read(control)).map_err(|error| error.to_string())?;
+        let control = Control::new(settings::read(control)).map_err(|error| error.message())?;
         Ok(Self {
             engine: Engine::new(seed, secret, policy, control),
             wake_in: f64::INFINITY,
@@ -80,11 +86,11 @@ impl Core {
         let rules: Rc<[CustomRule]> = match if rules.is_empty() { Ok(Vec::new()) } else { CustomRule::parse_all(rules) }
         {
             Ok(rules) => rules.into(),
-            Err(error) => return error.to_string(),
+            Err(error) => return error.message(),
         };
         self.engine.add_provider(CustomProvider {
             name: name.to_owned(),
-            matches: matches.split(FIELD).filter(|m| !m.is_empty()).map(str::to_owned).collect(),
+            matches: text::pieces(matches, FIELDS).filter(|m| !m.is_empty()).map(str::to_owned).collect(),
             protocol: Protocol::from_name(protocol),
             rules,
             policy: (!limits.is_empty()).then(|| policy(limits, *self.engine.policy())),
@@ -116,7 +122,7 @@ impl Core {
         deadline: f64,
         tokens: f64,
     ) -> u32 {
-        let mut fields = context.split(FIELD);
+        let mut fields = text::pieces(context, FIELDS);
         let mut field = || fields.next().unwrap_or("");
         if !body.is_empty() {
             self.engine.request_body(body.as_bytes());
@@ -155,6 +161,15 @@ impl Core {
     /// The body, or the rest of it; `complete` is false if it goes on after what was read.
     pub fn body(&mut self, id: u32, now: f64, bytes: &[u8], complete: bool) -> u32 {
         self.handle(id, now, Input::Body { bytes, complete })
+    }
+
+    /// The timer fired while a body is being read: when its last byte came, and the last that is not blank (negative: none).
+    #[wasm_bindgen(js_name = bodyTimer)]
+    pub fn body_timer(&mut self, id: u32, now: f64, last_byte: f64, last_content: f64) -> u32 {
+        let at = |time: f64| (time >= 0.0).then(|| Instant(to_u64(time)));
+        let progress = Input::Progress { last_byte: at(last_byte), last_content: at(last_content) };
+        self.engine.handle(id, progress, Instant(to_u64(now)));
+        self.handle(id, now, Input::Timer)
     }
 
     /// The next chunk of a stream.
@@ -201,7 +216,7 @@ impl Core {
     /// The user's hook has judged: class, scope, reason, packed ("" leaves the verdict), whether it is retryable, and the
     /// wait hint (negative: none).
     pub fn judged(&mut self, id: u32, now: f64, verdict: &str, retryable: bool, wait_hint: f64) -> u32 {
-        let mut fields = verdict.split(FIELD);
+        let mut fields = text::pieces(verdict, FIELDS);
         let overruled = fields.next().and_then(ErrorClass::from_name).map(|class| Classification {
             class,
             retryable,
@@ -213,17 +228,43 @@ impl Core {
         self.handle(id, now, Input::Judged(overruled.as_ref()))
     }
 
+    /// The keel's limits as they are in force, in the order of `POLICY_FIELDS` without the preset.
+    pub fn limits(&self) -> Vec<f64> {
+        let p = self.engine.policy();
+        let jitter = match p.jitter {
+            Jitter::Full => 0_u32,
+            Jitter::Equal => 1,
+            Jitter::Decorrelated => 2,
+            Jitter::None => 3,
+        };
+        let commit = match p.commit_on {
+            CommitOn::Head => 0_u32,
+            CommitOn::FirstEvent => 1,
+            CommitOn::FirstContent => 2,
+            CommitOn::End => 3,
+        };
+        let times = |list: &[Millis]| list.iter().map(|ms| to_f64(ms.0)).collect::<Vec<_>>();
+        let mut out = vec![f64::from(p.max_attempts)];
+        out.extend(times(&[p.base, p.cap, p.max_wait]));
+        out.extend([f64::from(jitter), f64::from(u8::from(p.retry_ambiguous))]);
+        out.extend(times(&[
+            p.total,
+            p.attempt,
+            p.first_byte,
+            p.first_token,
+            p.chunk_gap,
+            p.content_gap,
+            p.min_attempt,
+        ]));
+        out.extend([f64::from(commit), to_f64(p.max_held), to_f64(p.max_body)]);
+        out
+    }
+
     /// The verdict that waits for the user's hook, packed: class, retryable, scope, wait hint, reason, rule.
     pub fn verdict(&self, id: u32) -> String {
         let mut out = String::new();
         if let Some(verdict) = self.engine.verdict(id) {
-            let hint = verdict.wait_hint.map_or_else(String::new, |m| m.0.to_string());
-            let retryable = if verdict.retryable { "1" } else { "0" };
-            for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule]
-            {
-                out.push_str(field);
-                out.push(FIELD);
-            }
+            push_verdict(&mut out, verdict);
         }
         out
     }
@@ -352,6 +393,16 @@ impl Core {
         let woken = if self.woken == 0 { 0 } else { WOKEN };
         let records = if self.engine.has_records() { RECORDS } else { 0 };
         code | records | woken
+    }
+}
+
+/// Packs class, retryable, scope, wait hint, reason, rule.
+fn push_verdict(out: &mut String, verdict: &Classification) {
+    let hint = decimal(verdict.wait_hint.map(|m| m.0));
+    let retryable = if verdict.retryable { "1" } else { "0" };
+    for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule] {
+        out.push_str(field);
+        out.push(FIELD);
     }
 }
 

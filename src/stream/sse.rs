@@ -45,11 +45,11 @@ impl Sse {
 
     pub(crate) fn end(&mut self) -> Option<Found> {
         self.forget();
-        if let Some(place) = self.lines.last() {
-            if let Some(found) = self.line(&[], place, &mut None) {
-                self.given = true;
-                return Some(found);
-            }
+        if let Some(place) = self.lines.last()
+            && let Some(found) = self.line(&[], place, &mut None)
+        {
+            self.given = true;
+            return Some(found);
         }
         let mut balance = Balance::default();
         balance.feed(self.data.bytes());
