@@ -1,18 +1,39 @@
-// What one successful, non-streamed call costs over the bare stub `fetch`, beside other layers that people use.
-//
-//   node benches/call.mjs [--rounds 15] [--calls 1000]
+// What one successful, non-streamed call costs over the bare stub `fetch`, the ledger on, beside other layers that people
+// use: `node benches/call.mjs [--hosts]`. With `--hosts` in Deno, Bun, workerd and three versions of Node too, as far as
+// tests/runtimes has installed them.
 
-import Anthropic from "@anthropic-ai/sdk";
-import * as cockatiel from "cockatiel";
-import { createKeel } from "evenkeel";
-import ky from "ky";
-import OpenAI from "openai";
-import pRetry from "p-retry";
 import { contenders } from "./lib/contenders.mjs";
-import { interleaved } from "./lib/measure.mjs";
+import { libraries } from "./lib/libraries.mjs";
+import { cpu, interleaved } from "./lib/measure.mjs";
+import { heading, table, target } from "./lib/print.mjs";
 
-const all = contenders({ createKeel, cockatiel, pRetry, ky, OpenAI, Anthropic });
-const cpu = () => { const u = process.cpuUsage(); return (u.user + u.system) / 1000; };
-const times = await interleaved(all, {clock: process.argv.includes("--cpu") ? cpu : () => performance.now()});
-for (const n in times) console.log(n, "overhead", (times[n]-times.bare).toFixed(1), "x cockatiel", ((times[n]-times.bare)/(times.cockatiel-times.bare)).toFixed(2));
-console.log(times);
+/** Overhead of evenkeel over that of a peer, at most. */
+const TARGETS = { cockatiel: 0.8, openai: 0.25 };
+
+report(`this Node, ${process.version}, processor time`, await interleaved(contenders(libraries), { clock: cpu }));
+if (process.argv.includes("--hosts")) {
+  const { callsIn } = await import("./lib/hosts.mjs");
+  for (const host of ["node20", "node22", "node24", "deno", "bun", "workerd"]) {
+    const times = await callsIn(host);
+    if (times === undefined) console.log(`\n${host}: skipped, not installed (node tests/runtimes/run.mjs ${host})`);
+    else report(host, times);
+  }
+}
+
+function report(where, times) {
+  heading(`One call: ${where}`);
+  const over = (name) => times[name] - times.bare;
+  table(
+    ["", "µs a call", "over bare", "× cockatiel's", "× openai's"],
+    Object.keys(times).map((name) => [
+      name,
+      times[name].toFixed(1),
+      over(name).toFixed(1),
+      (over(name) / over("cockatiel")).toFixed(2),
+      (over(name) / over("openai")).toFixed(2),
+    ]),
+  );
+  for (const [peer, most] of Object.entries(TARGETS)) {
+    target(`overhead over ${peer}'s`, over("evenkeel") / over(peer), most, "at most");
+  }
+}

@@ -6,6 +6,8 @@
 //! the same for a prompt of 100 bytes and one of 100 MB. It is a scanner, not a validator: it knows where strings,
 //! objects and arrays begin and end, which is what a cut breaks; `{"a":tru}` passes for whole.
 
+use crate::prelude::*;
+
 /// Longest key that is kept, in bytes; the members that are looked for are shorter.
 const KEY_MAX: usize = 24;
 /// Longest value that is kept, in bytes: a model name with its path.

@@ -18,7 +18,6 @@
 //! [`Input::Cancelled`] ends the call as cancelled. After a final action nothing more is expected of the call.
 
 use crate::backoff::Backoff;
-use crate::body::JsonWalk;
 use crate::class::{Classification, Delivery, ErrorClass, Scope};
 use crate::classify::fingerprint::fingerprint;
 use crate::classify::{self, CustomRule, Signal, TransportError, providers};
@@ -31,16 +30,20 @@ use crate::headers::Headers;
 use crate::ledger::{AttemptRecord, CallFacts, CallRecord, Decision, Status, clean, pack_notice};
 use crate::limits::{self, Axis, Window};
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
+use crate::text::push_number;
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
 use crate::usage;
-use std::borrow::Cow;
-use std::rc::Rc;
+use alloc::borrow::Cow;
+use alloc::rc::Rc;
 
 mod decide;
+mod reading;
 mod streaming;
 
+use reading::Reading;
 use streaming::Streaming;
 
 pub use decide::{Facts, Final, decide};
@@ -97,6 +100,13 @@ pub enum Input<'a> {
     },
     /// The next part of a body that is too large to be given at once.
     BodyPart(&'a [u8]),
+    /// What has come of a body that is still being read; said before [`Input::Timer`].
+    Progress {
+        /// When its last byte came.
+        last_byte: Option<Instant>,
+        /// When its last byte came that is not blank.
+        last_content: Option<Instant>,
+    },
     /// The next chunk of a stream.
     Chunk(&'a [u8]),
     /// The stream's body has ended, without an error of the connection.
@@ -184,9 +194,6 @@ const TIMER_SLACK: Millis = Millis(1);
 const COOLING_SLACK: Millis = Millis(2_000);
 /// Bytes of a failed answer that are read before it is judged; a longer one is judged by its beginning.
 const ERROR_BODY_CAP: u64 = 1_048_576;
-/// Bytes of a body that is read in parts which are kept for the classifier.
-const KEPT_MAX: usize = 65_536;
-
 #[derive(Debug)]
 enum State {
     Admitting { until: Instant },
@@ -196,16 +203,6 @@ enum State {
     Judging(Box<Judgement>),
     Backoff { until: Instant },
     Done,
-}
-
-/// A body that is being read.
-#[derive(Debug)]
-struct Reading {
-    status: u16,
-    headers: String,
-    walk: JsonWalk,
-    kept: Vec<u8>,
-    bytes: u64,
 }
 
 /// A failure between its classification and the decision.
@@ -229,6 +226,9 @@ pub struct Call {
     permit: Option<Permit>,
     attempt_until: Instant,
     first_byte_until: Instant,
+    /// A timer that fires while the head is waited for, and changes nothing: the gap of a body that begins before it can't
+    /// end earlier, so that the driver need not move its timer when the body begins.
+    glance_at: Instant,
     queued_since: Instant,
     queue: Millis,
     backoff: Millis,
@@ -261,6 +261,7 @@ impl Call {
             permit: None,
             attempt_until: Instant::NEVER,
             first_byte_until: Instant::NEVER,
+            glance_at: Instant::NEVER,
             queued_since: now,
             queue: Millis::ZERO,
             backoff: Millis::ZERO,
@@ -297,9 +298,14 @@ impl Call {
                 reading.take(part);
                 Action::Continue
             }
+            (Input::Progress { last_byte, last_content }, State::Body(reading)) => {
+                reading.on_progress(last_byte, last_content);
+                Action::Continue
+            }
             (Input::Body { bytes, complete }, State::Body(reading)) => {
-                let mut reading = std::mem::replace(&mut **reading, Reading::new(0, String::new()));
-                reading.take_whole(bytes);
+                let empty = Reading::new(0, Headers::EMPTY, self.now);
+                let mut reading = core::mem::replace(&mut **reading, empty);
+                reading.take_last(bytes);
                 self.on_body(&reading, if reading.kept.is_empty() { bytes } else { &reading.kept }, complete, world)
             }
             (Input::Chunk(chunk), State::Stream(streaming)) => {
@@ -325,8 +331,9 @@ impl Call {
     #[must_use]
     pub fn wake(&self) -> Instant {
         match &self.state {
-            State::Head => self.first_byte_until.min(self.attempt_until),
-            State::Body(_) => self.attempt_until,
+            State::Head if self.now < self.glance_at => self.head_until().min(self.glance_at),
+            State::Head => self.head_until(),
+            State::Body(reading) => reading.next_deadline(&self.spec.policy).0.min(self.attempt_until),
             State::Stream(streaming) => {
                 streaming.guard.next_deadline().map_or(self.attempt_until, |(at, _)| at.min(self.attempt_until))
             }
@@ -473,6 +480,7 @@ impl Call {
         } else {
             Instant::NEVER
         };
+        self.glance_at = self.now.plus(policy.chunk_gap);
         let bucket = self
             .permit
             .and_then(|permit| world.control.bucket(permit.bucket))
@@ -510,11 +518,10 @@ impl Call {
         if status == 200 && self.is_streamed(headers.get("content-type").unwrap_or("")) {
             return self.begin_stream(headers);
         }
+        self.state = State::Body(Box::new(Reading::new(status, headers, self.now)));
         if matches!(status, 101 | 204 | 205 | 304) {
-            self.state = State::Body(Box::new(Reading::new(status, headers.0.to_owned())));
             return self.succeed(world);
         }
-        self.state = State::Body(Box::new(Reading::new(status, headers.0.to_owned())));
         Action::ReadBody {
             cap: if failed { ERROR_BODY_CAP.min(self.spec.policy.max_body) } else { self.spec.policy.max_body },
         }
@@ -544,7 +551,7 @@ impl Call {
             }
         }
         if let Some(verdict) = verdict {
-            if classify::is_bare(&verdict.rule) && !reading.walk.is_blank() {
+            if classify::is_bare(&verdict.rule) && !reading.is_blank() {
                 self.note_drift(reading.status, bytes, world);
             }
             return self.judge(verdict, true, world);
@@ -583,7 +590,7 @@ impl Call {
                 shape.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').filter(|c| !matches!(c, '"' | '\\')),
             );
             detail.push_str("\",\"count\":");
-            detail.push_str(&count.to_string());
+            push_number(&mut detail, count);
             detail.push('}');
             pack_notice("unknown_error_shape", self.now, &self.spec.facts.provider, &detail, world.outbox);
         }
@@ -617,6 +624,11 @@ impl Call {
             .unwrap_or_else(|| ours(ErrorClass::ConnectionError, "connection_failed", "transport.unknown", true))
     }
 
+    /// When an attempt without a head is given up.
+    fn head_until(&self) -> Instant {
+        self.first_byte_until.min(self.attempt_until)
+    }
+
     fn timed_out(&mut self, world: &mut World<'_>) -> Action {
         // The host's timer may fire a little early, and early only means "look again".
         let wake = self.wake();
@@ -633,10 +645,17 @@ impl Call {
             };
         }
         let in_head = matches!(self.state, State::Head);
+        if in_head && self.now < self.head_until() {
+            return Action::Continue;
+        }
         let (reason, rule) = if self.now >= self.spec.deadline {
             ("deadline_exceeded", "timeout.deadline")
         } else if in_head && self.first_byte_until <= self.now {
             ("first_byte_timeout", "timeout.first_byte")
+        } else if let State::Body(reading) = &self.state
+            && self.now < self.attempt_until
+        {
+            streaming::gap_timeout(reading.next_deadline(&self.spec.policy).1)
         } else {
             ("attempt_timeout", "timeout.attempt")
         };
@@ -796,7 +815,7 @@ impl Call {
             attempt.status = status;
             attempt.error_class = Some(class);
             attempt.reason = reason.to_owned();
-            attempt.rule = if status == Status::Lost { String::new() } else { verdict.rule.to_string() };
+            attempt.rule = if status == Status::Lost { String::new() } else { verdict.rule.clone().into_owned() };
             attempt.decision = Decision::Fail;
             attempt.delivery = attempt.delivery.max(Delivery::MaybeSent);
             attempt.pack(&self.spec.facts, world.outbox);
@@ -891,37 +910,6 @@ impl Call {
             output_tokens: attempt.output_tokens,
         };
         world.control.settle(permit.id, &outcome, self.now);
-    }
-}
-
-impl Reading {
-    fn new(status: u16, headers: String) -> Self {
-        Self { status, headers, walk: JsonWalk::new(), kept: Vec::new(), bytes: 0 }
-    }
-
-    /// Takes a part of a body that is too large to cross at once; its beginning is kept for the classifier.
-    fn take(&mut self, part: &[u8]) {
-        self.take_whole(part);
-        let room = KEPT_MAX.saturating_sub(self.kept.len()).min(part.len());
-        self.kept.extend_from_slice(part.get(..room).unwrap_or(&[]));
-    }
-
-    fn take_whole(&mut self, bytes: &[u8]) {
-        self.bytes = self.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        self.walk.feed(bytes, |_| {});
-    }
-
-    /// Whether an answer that should be JSON stops before its end.
-    fn is_cut_short(&self, protocol: Protocol) -> bool {
-        if self.walk.is_whole() {
-            return false;
-        }
-        let says_json =
-            Headers(&self.headers).get("content-type").is_some_and(|t| t.to_ascii_lowercase().contains("json"));
-        if self.walk.is_blank() {
-            return protocol != Protocol::Unknown;
-        }
-        says_json || (protocol != Protocol::Unknown && !self.walk.is_broken())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a failure is: the error classes, what they speak of, and what follows from each.
 
 use crate::time::Millis;
-use std::borrow::Cow;
+use alloc::borrow::Cow;
 
 /// What a failed call is. Decisions look at the class and at nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,6 +4,7 @@
 //! English sentences ("2026-12-01 at 00:00 UTC"). Anything out of range is no date at all: a value such as `-5`, which
 //! JavaScript's `Date.parse` takes for the year 2001, never becomes one.
 
+use crate::text;
 use crate::time::Instant;
 
 const MONTHS: &[u8; 36] = b"janfebmaraprmayjunjulaugsepoctnovdec";
@@ -49,12 +50,12 @@ fn epoch_ms(date: (u64, u64, u64), time: (u64, u64, u64)) -> Option<u64> {
 
 #[inline(never)]
 fn number(text: &str) -> Option<u64> {
-    (!text.is_empty() && text.len() <= 4 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
+    (!text.is_empty() && text.len() <= 4 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text::number(text))?
 }
 
 #[inline(never)]
 fn clock(text: &str) -> Option<(u64, u64, u64)> {
-    let mut parts = text.split(':');
+    let mut parts = text::pieces(text, ":");
     let hour = number(parts.next()?)?;
     let minute = number(parts.next()?)?;
     let second = parts.next().map_or(Some(0), number)?;
@@ -71,7 +72,7 @@ fn month(name: &str) -> Option<u64> {
 #[must_use]
 #[inline(never)]
 pub fn http_date(text: &str) -> Option<Instant> {
-    let mut words = text.trim().split([' ', '-', ',']).filter(|w| !w.is_empty());
+    let mut words = text::pieces(text.trim_ascii(), " -,").filter(|w| !w.is_empty());
     let first = words.next()?;
     if !first.bytes().all(|b| b.is_ascii_alphabetic()) {
         return None;
@@ -97,9 +98,9 @@ pub fn http_date(text: &str) -> Option<Instant> {
 #[must_use]
 #[inline(never)]
 pub fn rfc3339(text: &str) -> Option<Instant> {
-    let text = text.trim_start();
+    let text = text.trim_ascii_start();
     let date = text.get(..10)?;
-    let mut parts = date.split('-');
+    let mut parts = text::pieces(date, "-");
     let date = (number(parts.next()?)?, number(parts.next()?)?, number(parts.next()?)?);
     let rest = text.get(10..)?;
     let time = rest

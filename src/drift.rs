@@ -4,6 +4,8 @@
 //! (member names and codes, no texts; [`crate::classify::fingerprint`]) is counted and told of, so that a user sees the
 //! change and can add a rule as data.
 
+use crate::prelude::*;
+
 /// Shapes that are kept; when there are more, the rarest makes room.
 const KEPT: usize = 64;
 

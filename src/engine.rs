@@ -12,12 +12,13 @@ use crate::drift::Drift;
 use crate::joins::{Ended, Joins};
 use crate::ledger::{CallFacts, FIELD, RECORD, clean, pack_notice};
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::request::{self, BodyReader};
+use crate::text::{self, decimal, hex_digit, push_number};
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
-use core::fmt::Write;
-use std::rc::Rc;
+use alloc::rc::Rc;
 
 /// How long past its deadline a call is left alone before the sweep ends it.
 const GRACE: Millis = Millis(60_000);
@@ -270,7 +271,9 @@ impl Engine {
 
     /// Gives a call what happened. A number that is not (or no longer) in use does nothing.
     pub fn handle(&mut self, id: u32, input: Input<'_>, now: Instant) -> Action {
-        let Some(entry) = self.place(id).ok().and_then(|place| self.calls.get_mut(place)) else { return Action::Continue };
+        let Some(entry) = self.place(id).ok().and_then(|place| self.calls.get_mut(place)) else {
+            return Action::Continue;
+        };
         let mut world =
             World { control: &mut self.control, rng: &mut self.rng, outbox: &mut self.outbox, drift: &mut self.drift };
         let action = entry.call.handle(now, input, &mut world);
@@ -360,15 +363,14 @@ impl Engine {
         let Some(call) = self.forget(id) else { return String::new() };
         let mut out = String::new();
         if let Some(ending) = call.ending() {
-            let number = |n: Option<u64>| n.map_or_else(String::new, |n| n.to_string());
             let facts = call.facts();
             let fields: [&str; 10] = [
                 ending.class.name(),
                 &ending.reason,
                 if ending.retryable { "1" } else { "0" },
-                &number(ending.retry_after.map(|m| m.0)),
-                &number(ending.retry_at.map(|t| t.0)),
-                &call.attempts().to_string(),
+                &decimal(ending.retry_after.map(|m| m.0)),
+                &decimal(ending.retry_at.map(|t| t.0)),
+                &decimal(Some(call.attempts().into())),
                 &facts.logical_request_id,
                 &facts.provider,
                 facts.protocol,
@@ -420,12 +422,12 @@ impl CustomProvider {
     /// Whether a URL is this provider's.
     fn answers(&self, url: &str, host: &str) -> bool {
         self.matches.iter().any(|pattern| {
-            if pattern.contains("://") {
+            if text::has(pattern, "://") {
                 url.starts_with(pattern.as_str())
             } else if let Some(suffix) = pattern.strip_prefix('*') {
-                host.ends_with(suffix) || host.split(':').next().is_some_and(|bare| bare.ends_with(suffix))
+                host.ends_with(suffix) || text::before(host, ":").ends_with(suffix)
             } else {
-                host == pattern || (!pattern.contains(':') && host.split(':').next() == Some(pattern))
+                host == pattern || (!text::has(pattern, ":") && text::before(host, ":") == pattern)
             }
         })
     }
@@ -457,7 +459,7 @@ fn detail(notice: &Notice) -> String {
             out.push('"');
             out.push_str(name);
             out.push_str("\":");
-            out.push_str(&value.to_string());
+            push_number(&mut out, value);
         }
     }
     out.push('}');
@@ -466,7 +468,9 @@ fn detail(notice: &Notice) -> String {
 
 fn hex(value: u128) -> String {
     let mut out = String::with_capacity(32);
-    // Writing to a String can't fail.
-    let _ = write!(out, "{value:032x}");
+    for byte in value.to_be_bytes() {
+        out.push(hex_digit(byte >> 4));
+        out.push(hex_digit(byte));
+    }
     out
 }

@@ -4,6 +4,8 @@
 //! case (RFC 9110, section 5.1). The host bounds what it packs; a lookup is a scan, which for a few dozen short lines
 //! is faster than building a map.
 
+use crate::text;
+
 /// A view of packed response headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers<'a>(pub &'a str);
@@ -16,12 +18,19 @@ impl<'a> Headers<'a> {
     #[must_use]
     #[inline(never)]
     pub fn get(self, name: &str) -> Option<&'a str> {
-        self.iter().find_map(|(n, v)| n.eq_ignore_ascii_case(name).then_some(v))
+        self.0.split('\n').find_map(|line| {
+            let (own, value) = line.split_at_checked(memchr::memchr(b':', line.as_bytes())?)?;
+            // Most lines are told apart by their length, before anything is trimmed or compared.
+            let same = own.len() >= name.len() && own.trim().eq_ignore_ascii_case(name);
+            same.then(|| value.get(1..).unwrap_or("").trim())
+        })
     }
 
     /// All headers in order, as trimmed `(name, value)` pairs. Lines without a colon are passed over.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.0.split('\n').filter_map(|line| line.split_once(':')).map(|(n, v)| (n.trim(), v.trim()))
+        text::pieces(self.0, "\n")
+            .filter_map(|line| text::cut(line, ":"))
+            .map(|(n, v)| (n.trim_ascii(), v.trim_ascii()))
     }
 }
 

@@ -4,8 +4,8 @@
 //! key, so the same bytes to the same URL soon after are what tells. A joined call goes on with the attempts that are
 //! left, not with a fresh set: three layers of three tries would otherwise make 27 requests of one.
 
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
-use std::collections::VecDeque;
 
 /// Entries kept at most; the oldest goes first.
 const KEPT: usize = 256;
@@ -28,23 +28,24 @@ pub struct Ended {
 /// Recently ended calls of SDKs that retry by themselves.
 #[derive(Debug, Default)]
 pub struct Joins {
-    ended: VecDeque<(u128, Instant, Ended)>,
+    /// The oldest first.
+    ended: Vec<(u128, Instant, Ended)>,
 }
 
 impl Joins {
     /// Remembers a call that ended without success at `now`.
     pub fn on_end(&mut self, fingerprint: u128, ended: Ended, now: Instant) {
         if self.ended.len() >= KEPT {
-            self.ended.pop_front();
+            self.ended.remove(0);
         }
-        self.ended.push_back((fingerprint, now.plus(JOINABLE_FOR), ended));
+        self.ended.push((fingerprint, now.plus(JOINABLE_FOR), ended));
     }
 
     /// Takes the latest ended call that a retry with this fingerprint repeats, if there is one.
     pub fn join(&mut self, fingerprint: u128, now: Instant) -> Option<Ended> {
         self.ended.retain(|(_, until, _)| *until >= now);
         let at = self.ended.iter().rposition(|(key, _, _)| *key == fingerprint)?;
-        self.ended.remove(at).map(|(_, _, ended)| ended)
+        Some(self.ended.remove(at).2)
     }
 
     /// Calls that can still be joined.

@@ -5,6 +5,9 @@
 //! input gives what is there; a broken one gives less, never a panic. Member names are compared as raw bytes, the last
 //! of two equal names is not preferred: the first one counts.
 
+use crate::prelude::*;
+use crate::text::{self, number};
+
 /// What a value looks like from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -216,7 +219,7 @@ impl<'a> Value<'a> {
             return None;
         }
         let text = self.scalar()?;
-        text.split_once('.').map_or(text, |(whole, _)| whole).parse().ok()
+        number(text::before(text, "."))
     }
 
     /// Whether it is `true` or `false`; `None` if it is neither.
@@ -258,7 +261,7 @@ pub fn push_lossy(out: &mut String, bytes: &[u8]) {
 }
 
 fn hex4(bytes: &[u8]) -> Option<u32> {
-    bytes.get(..4)?.iter().try_fold(0_u32, |sum, b| Some((sum << 4) | char::from(*b).to_digit(16)?))
+    bytes.get(..4)?.iter().try_fold(0_u32, |sum, b| Some((sum << 4) | u32::from(text::hex_value(*b)?)))
 }
 
 /// Decodes what follows `\u`, its second half too if it is a pair, and returns what is left.

@@ -6,8 +6,9 @@
 //! name from the request's own address, or one of our own words.
 
 use crate::class::{Delivery, ErrorClass};
+use crate::prelude::*;
+use crate::text::push_number;
 use crate::time::{Instant, Millis};
-use core::fmt::Write;
 
 /// Separates the fields of a packed record.
 pub const FIELD: char = '\u{1f}';
@@ -253,6 +254,9 @@ pub const CALL_FIELDS: &[&str] = &[
     "revision",
 ];
 
+/// Room for a record of the usual length, so that it is not moved as it grows.
+const PACKED: usize = 512;
+
 /// Appends fields to a packed record.
 struct Packer<'o> {
     out: &'o mut String,
@@ -272,8 +276,7 @@ impl Packer<'_> {
 
     fn number(&mut self, value: u64) -> &mut Self {
         self.text("");
-        // Writing to a String can't fail.
-        let _ = write!(self.out, "{value}");
+        push_number(self.out, value);
         self
     }
 
@@ -295,6 +298,7 @@ const PRIMARY: &str = "primary";
 impl AttemptRecord {
     /// Appends the record to `out`, packed.
     pub fn pack(&self, call: &CallFacts, out: &mut String) {
+        out.reserve(PACKED);
         let ms = |m: Option<Millis>| m.map(|m| m.0);
         let mut p = Packer { out, first: true };
         p.text("attempt").text(&call.logical_request_id).text(&self.attempt_id).number(u64::from(self.attempt_no));
@@ -320,6 +324,7 @@ impl AttemptRecord {
 impl CallRecord {
     /// Appends the record to `out`, packed.
     pub fn pack(&self, call: &CallFacts, out: &mut String) {
+        out.reserve(PACKED);
         let mut p = Packer { out, first: true };
         p.text("call").text(&call.logical_request_id).text(&call.tenant).text(&call.operation).text(&call.provider);
         p.text(call.protocol).text(&call.model).text(&call.prompt_hash);
@@ -341,6 +346,9 @@ pub fn pack_notice(kind: &str, at: Instant, subject: &str, detail: &str, out: &m
 /// A name as it may stand in a record: at most 128 bytes, without control characters.
 #[must_use]
 pub fn clean(text: &str) -> String {
+    if text.len() <= 128 && text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len().min(128));
     for c in text.chars().filter(|c| !c.is_control()) {
         if out.len().saturating_add(c.len_utf8()) > 128 {
@@ -424,6 +432,15 @@ mod tests {
         let mut out = String::new();
         record.pack(&call(), &mut out);
         assert_eq!(out.trim_end_matches(RECORD).split(FIELD).count(), CALL_FIELDS.len());
+    }
+
+    #[test]
+    fn numbers_are_written_in_decimal() {
+        for value in [0, 7, 10, 1_795_996_800_123, u64::MAX] {
+            let mut out = String::new();
+            push_number(&mut out, value);
+            assert_eq!(out, value.to_string());
+        }
     }
 
     #[test]

@@ -8,6 +8,19 @@
 //! The map: [`engine`] holds everything one keel has; a driver gives it what happened and does what it answers. The
 //! `host` module (wasm32 only) is the engine's face to JavaScript.
 
+#![cfg_attr(all(target_arch = "wasm32", feature = "module"), no_std)]
+
+extern crate alloc;
+
+/// What `std`'s prelude has and `core`'s has not.
+mod prelude {
+    pub(crate) use alloc::borrow::ToOwned;
+    pub(crate) use alloc::boxed::Box;
+    pub(crate) use alloc::string::String;
+    pub(crate) use alloc::vec;
+    pub(crate) use alloc::vec::Vec;
+}
+
 pub mod backoff;
 pub mod body;
 pub mod call;
@@ -30,10 +43,24 @@ pub mod protocol;
 pub mod request;
 pub mod settings;
 pub mod stream;
+mod text;
 pub mod time;
 pub mod ulid;
 pub mod usage;
 pub mod wait_hint;
 
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", feature = "module"))]
 mod host;
+
+/// What `std` would bring along: the same allocator, and a panic that traps without a message. Formatting messages that
+/// nobody sees would be a tenth of the module.
+#[cfg(all(target_arch = "wasm32", feature = "module"))]
+mod runtime {
+    #[global_allocator]
+    static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
+    #[panic_handler]
+    fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+        core::arch::wasm32::unreachable()
+    }
+}

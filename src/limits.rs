@@ -9,6 +9,7 @@
 use crate::classify::providers;
 use crate::dates::rfc3339;
 use crate::headers::Headers;
+use crate::text::{self, number};
 use crate::time::{Instant, Millis};
 use crate::wait_hint::{duration, number_of};
 
@@ -105,7 +106,7 @@ impl Limits {
 /// from now. A bare `0` or a negative number is a sentinel for "no data" (Azure).
 #[inline(never)]
 pub(crate) fn reset(value: &str, now: Instant) -> Option<Instant> {
-    let value = value.trim();
+    let value = value.trim_ascii();
     if value == "0" {
         return None;
     }
@@ -171,7 +172,7 @@ const WORDS: &[(&str, Word)] = &[
 /// A word that isn't listed names another kind of limit: not one of ours to guess.
 fn read_name(name: &str, windows: (Window, Window)) -> Option<Name> {
     let (mut field, mut window, mut axis) = (None, None, None);
-    for part in name.split('-') {
+    for part in text::pieces(name, "-") {
         match WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(part))?.1 {
             Word::Field(found) => field = Some(found),
             Word::Window(found) => window = Some(found),
@@ -195,8 +196,8 @@ fn read_split(limits: &mut Limits, name: &str, value: &str, windows: (Window, Wi
     let Some(name) = read_name(name, windows) else { return };
     let Some(entry) = limits.entry(name.axis, name.window) else { return };
     match name.field {
-        Field::Limit => entry.limit = value.parse().ok(),
-        Field::Remaining => entry.remaining = value.parse().ok(),
+        Field::Limit => entry.limit = number(value),
+        Field::Remaining => entry.remaining = number(value),
         Field::Reset => entry.reset_at = reset(value, now),
         Field::Status if value.eq_ignore_ascii_case("rejected") => entry.remaining = Some(0),
         Field::Status => {}
@@ -208,15 +209,15 @@ fn read_split(limits: &mut Limits, name: &str, value: &str, windows: (Window, Wi
 fn read_combined(limits: &mut Limits, value: &str, now: Instant) {
     let blank = Limit { axis: Axis::Requests, window: Window::Unknown, limit: None, remaining: None, reset_at: None };
     let mut pairs = blank;
-    for item in value.split(',').take(MAX_LIMITS) {
+    for item in text::pieces(value, ",").take(MAX_LIMITS) {
         let mut own = blank;
-        let structured = item.contains(';');
+        let structured = text::has(item, ";");
         let target = if structured { &mut own } else { &mut pairs };
-        for (key, value) in item.split(';').filter_map(|p| p.split_once('=')) {
-            match key.trim() {
-                "r" | "remaining" => target.remaining = value.trim().parse().ok(),
+        for (key, value) in text::pieces(item, ";").filter_map(|p| text::cut(p, "=")) {
+            match key.trim_ascii() {
+                "r" | "remaining" => target.remaining = number(value.trim_ascii()),
                 "t" | "reset" => target.reset_at = number_of(value, 1000).map(|wait| now.plus(wait)),
-                "q" | "limit" => target.limit = value.trim().parse().ok(),
+                "q" | "limit" => target.limit = number(value.trim_ascii()),
                 _ => {}
             }
         }
@@ -258,10 +259,10 @@ pub fn limits(provider: &str, headers: Headers<'_>, now: Instant) -> Limits {
 /// `ratelimit-policy: "burst";q=10;w=5, …`: quota and window of the items of `ratelimit`, in their order.
 #[inline(never)]
 fn read_policy(limits: &mut Limits, policy: &str) {
-    for (item, limit) in policy.split(',').zip(limits.entries.iter_mut().flatten()) {
-        for (key, value) in item.split(';').filter_map(|p| p.split_once('=')) {
-            match (key.trim(), value.trim()) {
-                ("q", quota) if limit.limit.is_none() => limit.limit = quota.parse().ok(),
+    for (item, limit) in text::pieces(policy, ",").zip(limits.entries.iter_mut().flatten()) {
+        for (key, value) in text::pieces(item, ";").filter_map(|p| text::cut(p, "=")) {
+            match (key.trim_ascii(), value.trim_ascii()) {
+                ("q", quota) if limit.limit.is_none() => limit.limit = number(quota),
                 ("w", "60") => limit.window = Window::Minute,
                 ("w", "86400") => limit.window = Window::Day,
                 _ => {}

@@ -5,7 +5,9 @@
 //! chunks, and never kept. Paths: each provider's API reference; the shapes are those of `docs/classification.md`.
 
 use crate::body::{JsonWalk, Member};
+use crate::prelude::*;
 use crate::protocol::Protocol;
+use crate::text::{self, number};
 use core::hash::Hasher;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
@@ -30,17 +32,17 @@ pub struct Target {
 /// Query and fragment, where some providers put keys, are not looked at, but for Gemini's `alt=sse`.
 #[must_use]
 pub fn target(url: &str) -> Target {
-    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let end = after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len());
-    let (authority, tail) = after_scheme.split_at_checked(end).unwrap_or((after_scheme, ""));
-    let host = authority.rsplit_once('@').map_or(authority, |(_, h)| h);
+    let after_scheme = text::cut(url, "://").map_or(url, |(_, rest)| rest);
+    let authority = text::before(after_scheme, "/?#");
+    let tail = after_scheme.get(authority.len()..).unwrap_or("");
+    let host = text::cut_last(authority, "@").map_or(authority, |(_, h)| h);
     let mut host = cut(host, NAME_MAX).to_ascii_lowercase();
     for default_port in [":443", ":80"] {
         if host.ends_with(default_port) {
             host.truncate(host.len().saturating_sub(default_port.len()));
         }
     }
-    let path = tail.split(['?', '#']).next().unwrap_or("");
+    let path = text::before(tail, "?#");
     let (protocol, model, stream) = shape(&host, path.trim_end_matches('/'));
     Target { host, protocol, model: model.map(|m| cut(&percent_decode(m), NAME_MAX).to_owned()), stream }
 }
@@ -48,11 +50,11 @@ pub fn target(url: &str) -> Target {
 /// Protocol, model and stream flag of a path.
 fn shape<'p>(host: &str, path: &'p str) -> (Protocol, Option<&'p str>, bool) {
     let between = |before: &str, after: &str| -> Option<&'p str> {
-        path.split_once(before).and_then(|(_, rest)| rest.split_once(after)).map(|(name, _)| name)
+        text::cut(path, before).and_then(|(_, rest)| text::cut(rest, after)).map(|(name, _)| name)
     };
     // The verb after a colon is Gemini's and Vertex' way (google.api.http custom methods).
-    if let Some((resource, verb)) = path.rsplit_once(':') {
-        let model = resource.rsplit_once('/').map(|(_, name)| name);
+    if let Some((resource, verb)) = text::cut_last(path, ":") {
+        let model = text::cut_last(resource, "/").map(|(_, name)| name);
         match verb {
             "generateContent" | "embedContent" | "batchEmbedContents" | "countTokens" | "predict" => {
                 return (Protocol::GeminiGenerate, model, false);
@@ -65,7 +67,7 @@ fn shape<'p>(host: &str, path: &'p str) -> (Protocol, Option<&'p str>, bool) {
         }
     }
     let bedrock =
-        |suffix: &str| path.strip_suffix(suffix).and_then(|p| p.rsplit_once("/model/")).map(|(_, model)| model);
+        |suffix: &str| path.strip_suffix(suffix).and_then(|p| text::cut_last(p, "/model/")).map(|(_, model)| model);
     if let Some(model) = bedrock("/converse") {
         return (Protocol::BedrockConverse, Some(model), false);
     }
@@ -82,22 +84,22 @@ fn shape<'p>(host: &str, path: &'p str) -> (Protocol, Option<&'p str>, bool) {
         let protocol = if host.ends_with("mistral.ai") { Protocol::MistralChat } else { Protocol::OpenAiChat };
         return (protocol, between("/deployments/", "/"), false);
     }
-    if let Some((_, model)) = path.split_once("/ai/run/") {
+    if let Some((_, model)) = text::cut(path, "/ai/run/") {
         return (Protocol::WorkersAiRun, Some(model), false);
     }
     let protocol = match path {
         p if p.ends_with("/responses") => Protocol::OpenAiResponses,
         p if p.ends_with("/v1/messages") || p.ends_with("/messages/count_tokens") => Protocol::AnthropicMessages,
-        p if p.ends_with("/v2/chat") || (p.ends_with("/v1/chat") && host.contains("cohere")) => Protocol::CohereChat,
+        p if p.ends_with("/v2/chat") || (p.ends_with("/v1/chat") && text::has(host, "cohere")) => Protocol::CohereChat,
         p if p.ends_with("/api/chat") || p.ends_with("/api/generate") => Protocol::OllamaChat,
         p if p.ends_with("/completions") => Protocol::OpenAiCompletions,
         p if p.ends_with("/embeddings") => Protocol::OpenAiEmbeddings,
-        p if p.contains("/images/") => Protocol::OpenAiImages,
+        p if text::has(p, "/images/") => Protocol::OpenAiImages,
         p if p.ends_with("/interactions") => Protocol::GeminiInteractions,
         p if p.ends_with("/generate_stream") => return (Protocol::TgiGenerate, None, true),
         p if p.ends_with("/generate") => Protocol::TgiGenerate,
-        p if host.ends_with("huggingface.co") && p.contains("/models/") => {
-            return (Protocol::HuggingFaceInference, path.split_once("/models/").map(|(_, m)| m), false);
+        p if host.ends_with("huggingface.co") && text::has(p, "/models/") => {
+            return (Protocol::HuggingFaceInference, text::cut(path, "/models/").map(|(_, m)| m), false);
         }
         _ => Protocol::Unknown,
     };
@@ -117,7 +119,7 @@ fn percent_decode(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
-        let hex = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok());
+        let hex = |b: u8| text::hex_value(b);
         if byte == b'%'
             && let [high, low, after @ ..] = tail
             && let (Some(h), Some(l)) = (hex(*high), hex(*low))
@@ -192,8 +194,7 @@ fn note(facts: &mut BodyFacts, member: Member<'_>) {
         | ("inferenceConfig", "maxTokens")
         | ("options", "num_predict")
         | ("parameters", "max_new_tokens" | "maxOutputTokens") => {
-            facts.max_output_tokens =
-                member.value.parse().ok().filter(|_| !member.is_string).or(facts.max_output_tokens);
+            facts.max_output_tokens = number(member.value).filter(|_| !member.is_string).or(facts.max_output_tokens);
         }
         _ => {}
     }
@@ -201,7 +202,14 @@ fn note(facts: &mut BodyFacts, member: Member<'_>) {
 
 /// `\/` is the one escape that writers use in a model's name.
 fn unescape(text: &str) -> String {
-    text.replace("\\/", "/")
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = text::cut(rest, "\\/") {
+        out.push_str(before);
+        out.push('/');
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// A key for the prompt hash from a user's secret of any length.

@@ -13,18 +13,23 @@
 //! | `pool` | provider, organisation, weight, models, key ids (the last two separated by U+001D) |
 
 use crate::control::{BreakerConfig, ConcurrencyConfig, ControlConfig, PoolConfig, RetryBudgetConfig, TenantLimits};
-use crate::ledger::{FIELD, RECORD};
+use crate::prelude::*;
+use crate::text::{self, number};
 use crate::time::Millis;
 
 /// Separates the items of a list in one field.
-const ITEM: char = '\u{1d}';
+const ITEM: &str = "\u{1d}";
+/// Separates the fields of a record: [`crate::ledger::FIELD`].
+const FIELD: &str = "\u{1f}";
+/// Separates records: [`crate::ledger::RECORD`].
+const RECORD: &str = "\u{1e}";
 
 /// Reads packed settings over the defaults; a record that is not known is passed over.
 #[must_use]
 pub fn read(packed: &str) -> ControlConfig {
     let mut config = ControlConfig::default();
-    for record in packed.split(RECORD) {
-        let mut fields = record.split(FIELD);
+    for record in text::pieces(packed, RECORD) {
+        let mut fields = text::pieces(record, FIELD);
         let name = fields.next().unwrap_or("");
         let mut fields = Fields { rest: fields };
         match name {
@@ -40,7 +45,7 @@ pub fn read(packed: &str) -> ControlConfig {
 }
 
 struct Fields<'a> {
-    rest: core::str::Split<'a, char>,
+    rest: text::Pieces<'a>,
 }
 
 impl<'a> Fields<'a> {
@@ -48,12 +53,12 @@ impl<'a> Fields<'a> {
         self.rest.next().unwrap_or("")
     }
 
-    fn number<N: core::str::FromStr>(&mut self, default: N) -> N {
+    fn number<N: TryFrom<u64>>(&mut self, default: N) -> N {
         self.maybe().unwrap_or(default)
     }
 
-    fn maybe<N: core::str::FromStr>(&mut self) -> Option<N> {
-        self.text().parse().ok()
+    fn maybe<N: TryFrom<u64>>(&mut self) -> Option<N> {
+        N::try_from(number(self.text())?).ok()
     }
 
     fn millis(&mut self, default: Millis) -> Millis {
@@ -61,7 +66,7 @@ impl<'a> Fields<'a> {
     }
 
     fn list(&mut self) -> Vec<String> {
-        self.text().split(ITEM).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+        text::pieces(self.text(), ITEM).filter(|item| !item.is_empty()).map(str::to_owned).collect()
     }
 
     fn is_off(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Identifiers: ULIDs (<https://github.com/ulid/spec>), 48 bits of time and 80 of randomness, which sort by time.
 
+use crate::prelude::*;
 use crate::time::Instant;
 
 /// Crockford's base 32.
@@ -8,16 +9,19 @@ const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// A ULID of 26 characters.
 #[must_use]
 pub fn ulid(now: Instant, rng: &mut fastrand::Rng) -> String {
-    let time = u128::from(now.0 & 0xFFFF_FFFF_FFFF).wrapping_shl(80);
-    let random = rng.u128(..).wrapping_shr(48);
-    let bits = time | random;
-    (0..26_u32)
-        .rev()
-        .map(|place| {
-            let digit = bits.wrapping_shr(place.saturating_mul(5)) & 31;
-            char::from(usize::try_from(digit).ok().and_then(|d| ALPHABET.get(d)).copied().unwrap_or(b'0'))
-        })
-        .collect()
+    // 10 digits of time and 16 of randomness; two words of 40 random bits, since wasm has no wider integers.
+    let mut out = String::with_capacity(26);
+    push_digits(now.0 & 0xFFFF_FFFF_FFFF, 10, &mut out);
+    push_digits(rng.u64(..) >> 24, 8, &mut out);
+    push_digits(rng.u64(..) >> 24, 8, &mut out);
+    out
+}
+
+fn push_digits(bits: u64, places: u32, out: &mut String) {
+    for place in (0..places).rev() {
+        let digit = bits.wrapping_shr(place.saturating_mul(5)) & 31;
+        out.push(char::from(usize::try_from(digit).ok().and_then(|d| ALPHABET.get(d)).copied().unwrap_or(b'0')));
+    }
 }
 
 #[cfg(test)]

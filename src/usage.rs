@@ -5,6 +5,7 @@
 //! input apart from `input_tokens`; here `input` is all of it and `cached` what came from the cache, as elsewhere.
 
 use crate::json::{Kind, Value, push_lossy};
+use crate::prelude::*;
 use crate::protocol::Protocol;
 
 /// Tokens of one answer.

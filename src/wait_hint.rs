@@ -10,6 +10,7 @@ use crate::classify::facts::{Facts, Hint};
 use crate::dates::{http_date, rfc3339};
 use crate::headers::Headers;
 use crate::limits::limits;
+use crate::text;
 use crate::time::{Instant, Millis};
 
 /// Longest header value that is looked at; a longer one is malformed.
@@ -119,7 +120,7 @@ fn decimal(text: &str) -> Option<(Decimal, &str)> {
 
 #[inline(never)]
 fn unit(text: &str) -> Option<(u64, &str)> {
-    let end = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
+    let end = text.bytes().position(|b| !b.is_ascii_alphabetic()).unwrap_or(text.len());
     let (name, rest) = text.split_at_checked(end)?;
     let found = |name: &str| UNITS.iter().find_map(|(n, ms)| n.eq_ignore_ascii_case(name).then_some(*ms));
     let ms = found(name).or_else(|| found(name.strip_suffix(['s', 'S']).filter(|n| n.len() > 1)?))?;
@@ -133,13 +134,13 @@ fn compound(text: &str) -> Option<(Millis, &str)> {
     let mut rest = text;
     let mut parts = 0_u32;
     while let Some((number, after)) = decimal(rest) {
-        let Some((ms, after)) = unit(after.trim_start_matches(' ')) else { break };
+        let Some((ms, after)) = unit(text::after_any(after, " ")) else { break };
         sum.add(number, ms);
         rest = after;
         parts = parts.saturating_add(1);
-        let next = after.trim_start_matches([' ', ',']);
+        let next = text::after_any(after, " ,");
         let next = next.strip_prefix("and ").unwrap_or(next);
-        if decimal(next).and_then(|(_, after)| unit(after.trim_start_matches(' '))).is_none() {
+        if decimal(next).and_then(|(_, after)| unit(text::after_any(after, " "))).is_none() {
             break;
         }
         rest = next;
@@ -151,7 +152,7 @@ fn compound(text: &str) -> Option<(Millis, &str)> {
 #[must_use]
 #[inline(never)]
 pub fn duration(text: &str) -> Option<Millis> {
-    let text = text.trim();
+    let text = text.trim_ascii();
     if text.len() > MAX_VALUE {
         return None;
     }
@@ -162,7 +163,7 @@ pub fn duration(text: &str) -> Option<Millis> {
 #[must_use]
 #[inline(never)]
 pub fn number_of(text: &str, unit_ms: u64) -> Option<Millis> {
-    let text = text.trim();
+    let text = text.trim_ascii();
     if text.len() > MAX_VALUE {
         return None;
     }
@@ -176,13 +177,13 @@ pub fn number_of(text: &str, unit_ms: u64) -> Option<Millis> {
 /// several of them joined by a comma, of which a number wins over a date, and the longer of two.
 #[inline(never)]
 fn retry_after(value: &str, now: Instant) -> Option<Millis> {
-    let value = value.trim();
+    let value = value.trim_ascii();
     if value.len() > MAX_VALUE {
         return None;
     }
     let span = |text: &str| number_of(text, SECOND).or_else(|| duration(text));
     let date = |text: &str| http_date(text).or_else(|| rfc3339(text)).map(|at| now.until(at));
-    span(value).or_else(|| value.split(',').filter_map(span).max()).or_else(|| date(value))
+    span(value).or_else(|| text::pieces(value, ",").filter_map(span).max()).or_else(|| date(value))
 }
 
 /// The hint of the `retry-after` headers: `retry-after-ms` over `x-ms-retry-after-ms` and `x-amz-retry-after` (all in
@@ -206,8 +207,10 @@ pub fn header_hint(headers: Headers<'_>, now: Instant) -> Option<Millis> {
 /// The hint in an error's text, which is lower case.
 fn text_hint(text: &str, now: Instant) -> Option<Millis> {
     for lead in LEADS {
-        for (at, _) in text.match_indices(lead).take(4) {
-            let after = text.get(at.saturating_add(lead.len())..).unwrap_or_default();
+        let mut rest = text;
+        for _ in 0..4 {
+            let Some((_, after)) = text::cut(rest, lead) else { break };
+            rest = after;
             let after = after.strip_prefix("about ").unwrap_or(after);
             if let Some((wait, _)) = compound(after) {
                 return Some(wait);
@@ -215,7 +218,7 @@ fn text_hint(text: &str, now: Instant) -> Option<Millis> {
         }
     }
     DATE_LEADS.iter().find_map(|lead| {
-        let (_, after) = text.split_once(lead)?;
+        let (_, after) = text::cut(text, lead)?;
         rfc3339(after).map(|at| now.until(at))
     })
 }

@@ -50,11 +50,9 @@ const INIT = {
 const answer = async () => new Response(ANSWER, { status: 200, headers: HEADERS });
 const message = async () => new Response(MESSAGE, { status: 200, headers: HEADERS });
 
-const times =
-  (/** @type {() => Promise<unknown>} */ call) =>
-  async (/** @type {number} */ n) => {
-    for (let i = 0; i < n; i += 1) await call();
-  };
+const times = (/** @type {() => Promise<unknown>} */ call) => async (/** @type {number} */ n) => {
+  for (let i = 0; i < n; i += 1) await call();
+};
 
 /**
  * @param {any} libraries `createKeel` of evenkeel, and whichever of `cockatiel`, `pRetry`, `ky`, `OpenAI` and `Anthropic`
@@ -62,9 +60,9 @@ const times =
  * @returns {Record<string, (n: number) => Promise<unknown>>} Each makes `n` calls in a row.
  */
 export function contenders({ createKeel, cockatiel, pRetry, ky, OpenAI, Anthropic }) {
-  let records = 0;
+  const seen = { records: 0 };
   const ledger = () => {
-    records += 1;
+    seen.records += 1;
   };
   const keel = createKeel({ fetch: answer, ledger });
   const read = async (/** @type {Response} */ response) => {

@@ -31,3 +31,9 @@ export async function interleaved(contenders, { rounds = 15, calls = 1_000, warm
   }
   return Object.fromEntries(names.map((name) => [name, median(times[name] ?? [])]));
 }
+
+/** Milliseconds of processor time of this Node process: what else runs on the machine disturbs it less than a wall clock. */
+export function cpu() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+}

@@ -1,6 +1,15 @@
 /** Checks the options of `createKeel` and turns them into the flat values that the core takes. */
 import { KeelConfigError } from "./errors.js";
-import type { CallContext, Clock, KeelOptions, Pool, ProviderOptions, RetryOptions, StreamOptions, TimeoutOptions } from "./types.js";
+import type {
+  CallContext,
+  Clock,
+  KeelOptions,
+  Pool,
+  ProviderOptions,
+  RetryOptions,
+  StreamOptions,
+  TimeoutOptions,
+} from "./types.js";
 
 /** The limits that cross to the core, in the order in which `policy` in `src/host/mod.rs` reads them. */
 export const POLICY_FIELDS = [
@@ -124,7 +133,11 @@ const sink: Check = (value, path) => {
   sinks.forEach((one, at) => {
     const isObject = typeof one === "object" && one !== null;
     if (typeof one !== "function" && !(isObject && typeof (one as { write?: unknown }).write === "function")) {
-      throw new KeelConfigError(Array.isArray(value) ? `${path}[${at}]` : path, one, "a function, or an object with a function `write`");
+      throw new KeelConfigError(
+        Array.isArray(value) ? `${path}[${at}]` : path,
+        one,
+        "a function, or an object with a function `write`",
+      );
     }
   });
 };
@@ -150,9 +163,11 @@ const TIMEOUTS = object({
 });
 
 const match: Check = (value, path) => {
-  if (!Array.isArray(value) || value.length === 0) throw new KeelConfigError(path, value, "an array of hosts or URL prefixes");
+  if (!Array.isArray(value) || value.length === 0)
+    throw new KeelConfigError(path, value, "an array of hosts or URL prefixes");
   value.forEach((one: unknown, at) => {
-    const pattern = typeof one === "object" && one !== null && typeof (one as { hostname?: unknown }).hostname === "string";
+    const pattern =
+      typeof one === "object" && one !== null && typeof (one as { hostname?: unknown }).hostname === "string";
     if (!pattern && (typeof one !== "string" || one.length === 0 || one.length > 512)) {
       throw new KeelConfigError(`${path}[${at}]`, one, "a host, a URL prefix or a URLPattern");
     }
@@ -172,9 +187,11 @@ const PROVIDER = object({
 });
 
 const providers: Check = (value, path) => {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new KeelConfigError(path, value, "an object by provider name");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new KeelConfigError(path, value, "an object by provider name");
   for (const [name, provider] of Object.entries(value)) {
-    if (name.length === 0 || name.length > 128) throw new KeelConfigError(`${path}.${name.slice(0, 40)}`, name, "a name of 1 to 128 characters");
+    if (name.length === 0 || name.length > 128)
+      throw new KeelConfigError(`${path}.${name.slice(0, 40)}`, name, "a name of 1 to 128 characters");
     PROVIDER(provider, `${path}.${name}`);
   }
 };
@@ -188,9 +205,11 @@ const TENANT = object({
 });
 
 const tenants: Check = (value, path) => {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new KeelConfigError(path, value, "an object by tenant name");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new KeelConfigError(path, value, "an object by tenant name");
   for (const [name, limits] of Object.entries(value)) {
-    if (name.length === 0 || name.length > 1_024) throw new KeelConfigError(`${path}.${name.slice(0, 40)}`, name, "a name of 1 to 1024 characters");
+    if (name.length === 0 || name.length > 1_024)
+      throw new KeelConfigError(`${path}.${name.slice(0, 40)}`, name, "a name of 1 to 1024 characters");
     if (limits !== undefined) TENANT(limits, `${path}.${name}`);
   }
 };
@@ -208,7 +227,8 @@ const KEY = object({
 const each =
   (check: Check): Check =>
   (value, path) => {
-    if (!Array.isArray(value) || value.length === 0) throw new KeelConfigError(path, value, "an array that is not empty");
+    if (!Array.isArray(value) || value.length === 0)
+      throw new KeelConfigError(path, value, "an array that is not empty");
     value.forEach((one: unknown, at) => {
       check(one, `${path}[${at}]`);
     });
@@ -242,12 +262,18 @@ const pools: Check = (value, path) => {
     }
     const organisation = `${pool.provider}/${pool.organisation}`;
     if (organisations.has(organisation)) {
-      throw new KeelConfigError(`${path}[${at}].organisation`, pool.organisation, "each organisation of a provider in one pool: its keys share one limit");
+      throw new KeelConfigError(
+        `${path}[${at}].organisation`,
+        pool.organisation,
+        "each organisation of a provider in one pool: its keys share one limit",
+      );
     }
     organisations.add(organisation);
     pool.keys.forEach(({ id, value: key }, place) => {
-      if (id === undefined || key === undefined) throw new KeelConfigError(`${path}[${at}].keys[${place}]`, {}, "an object with id and value");
-      if (keys.has(id)) throw new KeelConfigError(`${path}[${at}].keys[${place}].id`, id, "an id that no other key has");
+      if (id === undefined || key === undefined)
+        throw new KeelConfigError(`${path}[${at}].keys[${place}]`, {}, "an object with id and value");
+      if (keys.has(id))
+        throw new KeelConfigError(`${path}[${at}].keys[${place}].id`, id, "an id that no other key has");
       keys.add(id);
     });
   });
@@ -297,7 +323,8 @@ const OPTIONS = object({
 });
 
 const signal: Check = (value, path) => {
-  if (typeof (value as AbortSignal | null)?.aborted !== "boolean") throw new KeelConfigError(path, value, "an AbortSignal");
+  if (typeof (value as AbortSignal | null)?.aborted !== "boolean")
+    throw new KeelConfigError(path, value, "an AbortSignal");
 };
 
 const CONTEXT = object({
@@ -347,7 +374,13 @@ function index(values: readonly string[], value: string | undefined): number {
   return value === undefined ? Number.NaN : values.indexOf(value);
 }
 
-function limits(retry: RetryOptions, timeouts: TimeoutOptions, stream: StreamOptions, maxBody?: number, preset?: string): Float64Array {
+function limits(
+  retry: RetryOptions,
+  timeouts: TimeoutOptions,
+  stream: StreamOptions,
+  maxBody?: number,
+  preset?: string,
+): Float64Array {
   // A base above the default cap means that the cap has to follow; one that contradicts the user's own cap is an error.
   const cap = retry.capMs ?? (retry.baseMs !== undefined && retry.baseMs > 4_000 ? retry.baseMs : undefined);
   return Float64Array.of(
@@ -380,7 +413,9 @@ function checkBackoff(retry: RetryOptions | undefined, path: string): void {
 function provider(name: string, options: ProviderOptions): ProviderConfig {
   const patterns = (options.match ?? []).map((one) => {
     if (typeof one === "string") return one.includes("://") ? one : one.toLowerCase();
-    return one.port === "" || one.port === "*" ? one.hostname.toLowerCase() : `${one.hostname.toLowerCase()}:${one.port}`;
+    return one.port === "" || one.port === "*"
+      ? one.hostname.toLowerCase()
+      : `${one.hostname.toLowerCase()}:${one.port}`;
   });
   const own = options.retry !== undefined || options.timeouts !== undefined;
   return {
@@ -412,12 +447,23 @@ function control({ retry, breaker, concurrency, tenants: named, pools: keyed }: 
   if (breaker === false) records.push(["breaker", "off"]);
   else if (breaker !== undefined) {
     const { failureRate, minimumRequests, windowMs, consecutiveFailures, cooldownMs } = breaker;
-    records.push(["breaker", milli(failureRate), ...[minimumRequests, windowMs, consecutiveFailures, cooldownMs].map(count)]);
+    records.push([
+      "breaker",
+      milli(failureRate),
+      ...[minimumRequests, windowMs, consecutiveFailures, cooldownMs].map(count),
+    ]);
   }
   if (concurrency === false) records.push(["concurrency", "off"]);
   else if (concurrency !== undefined) {
     const { max, min, adaptive, queueMs, maxQueued } = concurrency;
-    records.push(["concurrency", count(max), count(min), adaptive === false ? "0" : "1", count(queueMs), count(maxQueued)]);
+    records.push([
+      "concurrency",
+      count(max),
+      count(min),
+      adaptive === false ? "0" : "1",
+      count(queueMs),
+      count(maxQueued),
+    ]);
   }
   for (const [name, limits] of Object.entries(named ?? {})) {
     if (limits === undefined) continue;
@@ -426,7 +472,14 @@ function control({ retry, breaker, concurrency, tenants: named, pools: keyed }: 
     records.push(["tenant", name === "default" ? "" : name, ...packed]);
   }
   for (const { provider: name, organisation, weight, models, keys } of keyed ?? []) {
-    records.push(["pool", name, organisation, count(weight), (models ?? []).join(ITEM), keys.map(({ id }) => id).join(ITEM)]);
+    records.push([
+      "pool",
+      name,
+      organisation,
+      count(weight),
+      (models ?? []).join(ITEM),
+      keys.map(({ id }) => id).join(ITEM),
+    ]);
   }
   return records.map((fields) => fields.join(FIELD)).join(RECORD);
 }

@@ -6,15 +6,24 @@
 import type { Core } from "./core.js";
 import { ACTION, type CoreHandle, DO, RECORDS, UNDER_WAY, WOKEN } from "./core-handle.js";
 import { KeelError } from "./errors.js";
+import { credentialOf, type OwnedKey, secretOf, withKey } from "./pools.js";
 import { type Held, Pump } from "./pump.js";
 import { unpack } from "./records.js";
-import { credentialOf, type OwnedKey, valueOf, withKey } from "./pools.js";
 import { type Change, concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
 import { packHeaders, rewrap, synthesize, wholeBody } from "./response.js";
 import type { Sinks } from "./sinks.js";
-import { packError } from "./transport.js";
+import { line, packError } from "./transport.js";
+import type {
+  AttemptRecord,
+  CallContext,
+  Classification,
+  Clock,
+  ErrorClass,
+  KeelOptions,
+  Protocol,
+  Scope,
+} from "./types.js";
 import type { Waiters } from "./waiters.js";
-import type { AttemptRecord, CallContext, Classification, Clock, ErrorClass, KeelOptions, Protocol, Scope } from "./types.js";
 
 const FIELD = "\u001f";
 /** How a packed notice begins. */
@@ -53,6 +62,13 @@ interface Read {
   readonly rest: AsyncIterator<Uint8Array, void, undefined> | null;
 }
 
+/** When something of a body came last, in the clock's time; the core asks when its timer fires. */
+interface Progress {
+  readonly clock: Clock;
+  byteAt: number;
+  contentAt: number;
+}
+
 /** Runs one call from its first attempt to its end. */
 export async function drive(
   shared: Shared,
@@ -66,7 +82,8 @@ export async function drive(
   const request = "then" in made ? await made : made;
   // Asked again: it may have been replaced while a body was read.
   const core = shared.core();
-  if (core === undefined) return request.send(shared.fetch(), request.signal ?? new AbortController().signal, NO_CHANGE);
+  if (core === undefined)
+    return request.send(shared.fetch(), request.signal ?? new AbortController().signal, NO_CHANGE);
   const call = new Drive(shared, core, request, context);
   try {
     return await call.run();
@@ -279,21 +296,29 @@ class Drive {
     }
     if (outcome === "cancelled") return DO.CONTINUE;
     this.#response = outcome;
-    if (outcome.type === "error") return core.transport(this.#id, this.#now(), packError(new TypeError("network error")));
+    if (outcome.type === "error")
+      return core.transport(this.#id, this.#now(), packError(new TypeError("network error")));
     // An opaque answer (status 0), an upgrade, or something that is not a Response can't be looked into: it is passed on.
     const unreadable = outcome.status < 200 || typeof outcome.headers?.has !== "function";
-    const code = core.head(this.#id, this.#now(), unreadable ? 204 : outcome.status, unreadable ? "" : packHeaders(outcome.headers));
+    const code = core.head(
+      this.#id,
+      this.#now(),
+      unreadable ? 204 : outcome.status,
+      unreadable ? "" : packHeaders(outcome.headers),
+    );
     return code;
   }
 
   /** What the context adds to every attempt. */
   #changes(): readonly Change[] {
     const { idempotencyKey } = this.#context;
-    return idempotencyKey === undefined ? NO_CHANGE : [{ url: null, headers: [["idempotency-key", idempotencyKey]], replace: false }];
+    return idempotencyKey === undefined
+      ? NO_CHANGE
+      : [{ url: null, headers: [["idempotency-key", idempotencyKey]], replace: false }];
   }
 
   async #sendWith(key: OwnedKey, signal: AbortSignal): Promise<Response> {
-    const value = await valueOf(key);
+    const value = await secretOf(key);
     const { url, header } = this.#request;
     return this.#request.send(this.#shared.fetch(), signal, [withKey(url, header, key, value), ...this.#changes()]);
   }
@@ -301,12 +326,13 @@ class Drive {
   async #body(): Promise<number> {
     const core = this.#core;
     const cap = core.readCap;
+    const progress: Progress = { clock: this.#shared.clock, byteAt: -1, contentAt: -1 };
     this.#arm(core.wakeIn);
     let outcome: Read | Interrupt;
     try {
-      outcome = await this.#race(readBody(this.#response as Response, cap));
+      outcome = await this.#race(readBody(this.#response as Response, cap, progress));
       while (outcome === "timer" || outcome === "woken") {
-        const code = core.timer(this.#id, this.#now());
+        const code = core.bodyTimer(this.#id, this.#now(), progress.byteAt, progress.contentAt);
         if ((code & ACTION) !== DO.CONTINUE) return code;
         this.#arm(core.wakeIn);
         outcome = await this.#race(undefined);
@@ -387,7 +413,8 @@ class Drive {
   #answer(): Response {
     const response = this.#response as Response;
     const held = this.#held;
-    if (held !== undefined) return rewrap(response, concat(held.chunks, sizeOf(held.chunks)) as Uint8Array<ArrayBuffer>);
+    if (held !== undefined)
+      return rewrap(response, concat(held.chunks, sizeOf(held.chunks)) as Uint8Array<ArrayBuffer>);
     const read = this.#read;
     return read === undefined ? response : rewrap(response, bodyOf(read));
   }
@@ -397,7 +424,8 @@ class Drive {
     const pass = this.#held === undefined ? 0 : this.#core.pass(this.#id);
     const ending = this.#ending();
     const response = this.#response as Response;
-    const body = this.#held === undefined ? bodyOf(this.#read as Read) : brokenStream(this.#held, pass, new KeelError(ending));
+    const body =
+      this.#held === undefined ? bodyOf(this.#read as Read) : brokenStream(this.#held, pass, new KeelError(ending));
     this.#held?.reader.cancel().catch(ignore);
     return rewrap(response, body, {
       "x-should-retry": "false",
@@ -484,7 +512,11 @@ class Drive {
   /** From the commit point on: everything that comes goes through, and the stream's end is told as it was. */
   #pump(): Response {
     const response = this.#response as Response;
-    const held = this.#held ?? { reader: (response.body as ReadableStream<Uint8Array>).getReader(), chunks: [], last: undefined };
+    const held = this.#held ?? {
+      reader: (response.body as ReadableStream<Uint8Array>).getReader(),
+      chunks: [],
+      last: undefined,
+    };
     this.#held = held;
     this.#streaming = true;
     // A reaction runs in the async context in which it was asked for: the caller's, whoever reads the stream.
@@ -584,11 +616,14 @@ class Drive {
 }
 
 /** Reads a body to its end, or to `cap` bytes. */
-async function readBody(response: Response, cap: number): Promise<Read> {
+async function readBody(response: Response, cap: number, progress: Progress): Promise<Read> {
   const body = response.body;
   if (body === null || body === undefined) {
     // Some test doubles have no stream; what they have is read as a whole.
-    const bytes = typeof response.arrayBuffer === "function" && body === undefined ? new Uint8Array(await response.arrayBuffer()) : new Uint8Array(0);
+    const bytes =
+      typeof response.arrayBuffer === "function" && body === undefined
+        ? new Uint8Array(await response.arrayBuffer())
+        : new Uint8Array(0);
     return { bytes, rest: null };
   }
   const reader = body.getReader();
@@ -599,6 +634,8 @@ async function readBody(response: Response, cap: number): Promise<Read> {
     if (done) return { bytes: concat(chunks, size), rest: null };
     chunks.push(value);
     size += value.byteLength;
+    progress.byteAt = progress.clock.now();
+    if (!isBlank(value)) progress.contentAt = progress.byteAt;
     if (size > cap) {
       return {
         bytes: concat(chunks, size),
@@ -615,6 +652,11 @@ async function readBody(response: Response, cap: number): Promise<Read> {
       };
     }
   }
+}
+
+/** Whether there is nothing but blanks and line ends in it. */
+function isBlank(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 32 || byte === 10 || byte === 13 || byte === 9);
 }
 
 /** The beginning of a stream that failed before it was given on, with the error event that the upstream sent. */
@@ -645,9 +687,7 @@ function bodyOf(read: Read): BodyInit {
 
 /** A name as it may cross, packed with others. */
 function strip(text: string | undefined): string {
-  if (text === undefined) return "";
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
-  return text.slice(0, 512).replace(/[\u0000-\u001f]/g, " ");
+  return text === undefined ? "" : line(text, 512);
 }
 
 function wholeOf(text: string): number {

@@ -24,6 +24,7 @@ const ADVICE: Record<ErrorClass, string> = {
  * Holds no text of a prompt or an answer, and no key.
  */
 export class KeelError extends Error {
+  /** Always `"KeelError"`: tells it apart where there are two copies of the package. */
   override readonly name = "KeelError";
   /** What the failure is. */
   readonly class: ErrorClass;
@@ -67,6 +68,7 @@ function sentence(facts: FailureFacts): string {
 
 /** An option of {@link createKeel} that can't be used. */
 export class KeelConfigError extends TypeError {
+  /** Always `"KeelConfigError"`: tells it apart where there are two copies of the package. */
   override readonly name = "KeelConfigError";
   /** Where it is, such as `retry.baseMs`. */
   readonly path: string;
@@ -87,9 +89,11 @@ export class KeelConfigError extends TypeError {
 }
 
 function describe(value: unknown): string {
-  if (typeof value === "string") return value.length > 40 ? `a string of ${value.length} characters` : JSON.stringify(value);
+  if (typeof value === "string")
+    return value.length > 40 ? `a string of ${value.length} characters` : JSON.stringify(value);
   if (typeof value === "bigint") return `${value}n`;
-  if (value === null || typeof value === "number" || typeof value === "boolean" || value === undefined) return String(value);
+  if (value === null || typeof value === "number" || typeof value === "boolean" || value === undefined)
+    return String(value);
   if (Array.isArray(value)) return value.length === 0 ? "an empty array" : `an array of ${value.length}`;
   return typeof value === "function" ? "a function" : typeof value === "symbol" ? "a symbol" : "an object";
 }

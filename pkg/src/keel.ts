@@ -30,7 +30,8 @@ export function createKeel(options: KeelOptions = {}): Keel {
   const clock = options.clock ?? HOST_CLOCK;
   const sinks = new Sinks(options.ledger);
   const notice = (kind: string, error: unknown): void => {
-    const what = error instanceof Error ? `${error.name}: ${error.message.slice(0, 200)}` : "the core of another keel failed";
+    const what =
+      error instanceof Error ? `${error.name}: ${error.message.slice(0, 200)}` : "the core of another keel failed";
     sinks.emit(makeNotice(kind, clock.now(), "core", { error: what }));
   };
   const handle = new CoreHandle(config, options.seed, clock, (error) => notice("core_restarted", error));
@@ -83,7 +84,8 @@ export function createKeel(options: KeelOptions = {}): Keel {
     explainPolicy: () => explain(handle.get().limits(), options),
     enableKey(keyId) {
       const core = handle.get();
-      if (!core.enableKey(keyId, clock.now())) throw new KeelConfigError("keyId", keyId, "the id of a key of one of the pools");
+      if (!core.enableKey(keyId, clock.now()))
+        throw new KeelConfigError("keyId", keyId, "the id of a key of one of the pools");
       sinks.emitPacked(core.takeRecords());
     },
     flush: () => sinks.flush(clock),

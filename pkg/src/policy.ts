@@ -42,22 +42,42 @@ function findings(limits: Limits, options: KeelOptions): PolicyFinding[] {
   for (const name of ["firstByteMs", "firstTokenMs", "chunkGapMs", "contentGapMs"] as const) {
     const own = options.timeouts?.[name];
     if (own !== undefined && own >= total) {
-      say("problem", `timeouts.${name}`, `${own} ms is not below timeouts.totalMs (${total} ms): it never fires before the call ends.`);
+      say(
+        "problem",
+        `timeouts.${name}`,
+        `${own} ms is not below timeouts.totalMs (${total} ms): it never fires before the call ends.`,
+      );
     } else if (own !== undefined && own >= attempt) {
-      say("problem", `timeouts.${name}`, `${own} ms is not below timeouts.attemptMs (${attempt} ms): it never fires before the attempt ends.`);
+      say(
+        "problem",
+        `timeouts.${name}`,
+        `${own} ms is not below timeouts.attemptMs (${attempt} ms): it never fires before the attempt ends.`,
+      );
     }
   }
   if (limits["retry.capMs"] >= total) {
-    say("problem", "retry.capMs", `a wait of ${limits["retry.capMs"]} ms does not fit into timeouts.totalMs (${total} ms).`);
+    say(
+      "problem",
+      "retry.capMs",
+      `a wait of ${limits["retry.capMs"]} ms does not fit into timeouts.totalMs (${total} ms).`,
+    );
   }
   if (options.retry?.maxWaitMs !== undefined && options.retry.maxWaitMs >= total) {
-    say("problem", "retry.maxWaitMs", `a hint of ${options.retry.maxWaitMs} ms can't be waited out within timeouts.totalMs (${total} ms); the call ends at once instead.`);
+    say(
+      "problem",
+      "retry.maxWaitMs",
+      `a hint of ${options.retry.maxWaitMs} ms can't be waited out within timeouts.totalMs (${total} ms); the call ends at once instead.`,
+    );
   }
   if (limits["timeouts.minAttemptMs"] >= total) {
     say("problem", "timeouts.minAttemptMs", `it leaves no time for any retry within timeouts.totalMs (${total} ms).`);
   }
   if (attempts > 1 && attempt >= total) {
-    say("note", "timeouts.attemptMs", "one attempt may use the whole total: a request that hangs is not retried. Set attemptMs below totalMs to leave room for a retry.");
+    say(
+      "note",
+      "timeouts.attemptMs",
+      "one attempt may use the whole total: a request that hangs is not retried. Set attemptMs below totalMs to leave room for a retry.",
+    );
   }
   if (attempts > 1 && JITTER[limits["retry.jitter"]] === "none") {
     say("problem", "retry.jitter", "without jitter all clients that failed together come back together.");
@@ -66,10 +86,18 @@ function findings(limits: Limits, options: KeelOptions): PolicyFinding[] {
     say("problem", "retry.budget", `without a budget an outage makes ${attempts} requests of each call.`);
   }
   if (attempts > 5) {
-    say("note", "retry.maxAttempts", `with an SDK, a queue or a proxy that retries too, layers multiply: ${attempts} here times theirs, where evenkeel can't see them.`);
+    say(
+      "note",
+      "retry.maxAttempts",
+      `with an SDK, a queue or a proxy that retries too, layers multiply: ${attempts} here times theirs, where evenkeel can't see them.`,
+    );
   }
   if (limits["stream.commitOn"] === 0) {
-    say("note", "stream.commitOn", 'with "head" an error that comes inside an HTTP 200 reaches the caller and is never retried.');
+    say(
+      "note",
+      "stream.commitOn",
+      'with "head" an error that comes inside an HTTP 200 reaches the caller and is never retried.',
+    );
   }
   return found;
 }
@@ -83,7 +111,10 @@ export function explain(packed: Float64Array, options: KeelOptions): PolicyExpla
   const waited = waits.reduce((sum, one) => sum + one.maxMs, 0);
   const budget = options.retry?.budget;
   return {
-    worstCaseMs: Math.min(total, attempts * limits["timeouts.attemptMs"] + Math.max(waited, (attempts - 1) * limits["retry.maxWaitMs"])),
+    worstCaseMs: Math.min(
+      total,
+      attempts * limits["timeouts.attemptMs"] + Math.max(waited, (attempts - 1) * limits["retry.maxWaitMs"]),
+    ),
     maxAttempts: attempts,
     requestsPerCallInOutage: budget === false ? attempts : Math.min(attempts, 1 + (budget?.ratio ?? 0.2)),
     waits,
@@ -118,11 +149,16 @@ export function render(policy: PolicyExplanation): string {
   ];
   const longest = waits.reduce((sum, one) => sum + one.maxMs, 0);
   if (waits.length > 0) {
-    lines.push(`Waits by formula, shortest to longest, over ${seconds(longest)} (a provider's hint of up to ${seconds(limits.maxWaitMs)} wins):`);
+    lines.push(
+      `Waits by formula, shortest to longest, over ${seconds(longest)} (a provider's hint of up to ${seconds(limits.maxWaitMs)} wins):`,
+    );
     let from = 0;
     for (const { retry, minMs, maxMs } of waits) {
       const at = (ms: number): number => (longest === 0 ? 0 : Math.round((ms / longest) * WIDTH));
-      const bar = " ".repeat(at(from)) + "─".repeat(at(from + minMs) - at(from)) + "░".repeat(Math.max(1, at(from + maxMs) - at(from + minMs)));
+      const bar =
+        " ".repeat(at(from)) +
+        "─".repeat(at(from + minMs) - at(from)) +
+        "░".repeat(Math.max(1, at(from + maxMs) - at(from + minMs)));
       lines.push(`  before attempt ${retry + 1}  ${bar.padEnd(WIDTH + 1)}  ${seconds(minMs)} to ${seconds(maxMs)}`);
       from += maxMs;
     }

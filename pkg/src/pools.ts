@@ -32,7 +32,7 @@ export function credentialOf(header: (name: string) => string | null): string {
 }
 
 /** The value of a key; rejects with a clear error that names the key's id and nothing of its value. */
-export async function valueOf({ key }: OwnedKey): Promise<string> {
+export async function secretOf({ key }: OwnedKey): Promise<string> {
   if (typeof key.value === "string") return key.value;
   let value: unknown;
   try {
@@ -45,7 +45,12 @@ export async function valueOf({ key }: OwnedKey): Promise<string> {
 }
 
 /** What has to change for a request to go out with this key. */
-export function withKey(url: string, header: (name: string) => string | null, { pool }: OwnedKey, value: string): Change {
+export function withKey(
+  url: string,
+  header: (name: string) => string | null,
+  { pool }: OwnedKey,
+  value: string,
+): Change {
   const target = pool.baseURL === undefined ? url : rebase(url, pool.baseURL);
   const query = new URL(target);
   if (query.searchParams.has("key")) {
@@ -62,6 +67,7 @@ function rebase(url: string, baseURL: string): string {
   const from = new URL(url);
   const base = new URL(baseURL);
   const prefix = base.pathname.replace(/\/+$/, "");
-  const path = from.pathname === prefix || from.pathname.startsWith(`${prefix}/`) ? from.pathname : `${prefix}${from.pathname}`;
+  const path =
+    from.pathname === prefix || from.pathname.startsWith(`${prefix}/`) ? from.pathname : `${prefix}${from.pathname}`;
   return `${base.origin}${path}${from.search}`;
 }

@@ -34,7 +34,11 @@ type Init = RequestInit & { duplex?: "half" };
 const utf8 = new TextDecoder();
 
 /** Reads what was given to `fetch`. A promise only where the body has to be read first. */
-export function outgoing(input: RequestInfo | URL, init: RequestInit | undefined, maxBytes: number): Outgoing | Promise<Outgoing> {
+export function outgoing(
+  input: RequestInfo | URL,
+  init: RequestInit | undefined,
+  maxBytes: number,
+): Outgoing | Promise<Outgoing> {
   if (typeof input === "string" || "href" in input) return fromInit(input, String(input), init ?? {}, maxBytes);
   return fromRequest(input, init, maxBytes);
 }
@@ -45,7 +49,8 @@ function fromInit(input: string | URL, url: string, init: Init, maxBytes: number
   if (typeof body === "string") return plain(input, url, init, body, true);
   if (body instanceof Uint8Array) return plain(input, url, init, body, true);
   if (body instanceof ArrayBuffer) return plain(input, url, init, new Uint8Array(body), true);
-  if (ArrayBuffer.isView(body)) return plain(input, url, init, new Uint8Array(body.buffer, body.byteOffset, body.byteLength), true);
+  if (ArrayBuffer.isView(body))
+    return plain(input, url, init, new Uint8Array(body.buffer, body.byteOffset, body.byteLength), true);
   if (body instanceof URLSearchParams) return plain(input, url, init, body.toString(), true);
   // A form keeps its parts; only the model's name is of interest, not the file.
   if (typeof FormData !== "undefined" && body instanceof FormData) return plain(input, url, init, modelOf(body), true);
@@ -64,7 +69,13 @@ function fromInit(input: string | URL, url: string, init: Init, maxBytes: number
 
 type AnyStream = ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>;
 
-async function fromStream(input: RequestInfo | URL, url: string, init: Init, body: AnyStream, maxBytes: number): Promise<Outgoing> {
+async function fromStream(
+  input: RequestInfo | URL,
+  url: string,
+  init: Init,
+  body: AnyStream,
+  maxBytes: number,
+): Promise<Outgoing> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   const source = chunksOf(body);
@@ -100,7 +111,10 @@ async function fromRequest(request: Request, init: RequestInit | undefined, maxB
         next.headers ??= headers;
         return fetchFn(url, next);
       }
-      return fetchFn(sent instanceof Request && next.body !== undefined && next.body !== null ? new Request(sent, next) : sent, next);
+      return fetchFn(
+        sent instanceof Request && next.body !== undefined && next.body !== null ? new Request(sent, next) : sent,
+        next,
+      );
     },
   });
   if (own.body !== undefined && own.body !== null) {
@@ -120,7 +134,13 @@ async function fromRequest(request: Request, init: RequestInit | undefined, maxB
   };
 }
 
-function plain(input: RequestInfo | URL, url: string, init: Init, body: string | Uint8Array | null, replayable: boolean): Outgoing {
+function plain(
+  input: RequestInfo | URL,
+  url: string,
+  init: Init,
+  body: string | Uint8Array | null,
+  replayable: boolean,
+): Outgoing {
   return {
     url,
     method: init.method ?? "GET",

@@ -22,7 +22,8 @@ export function packHeaders(headers: Headers): string {
  * stream that has everything in it is as readable and much cheaper there. Hosts with responses of their own take bytes as
  * they are. Node before 21 has no `navigator`.
  */
-const STREAMS_ARE_CHEAPER = (globalThis.navigator?.userAgent ?? "Node.js").startsWith("Node.js") && !("EdgeRuntime" in globalThis);
+const STREAMS_ARE_CHEAPER =
+  (globalThis.navigator?.userAgent ?? "Node.js").startsWith("Node.js") && !("EdgeRuntime" in globalThis);
 
 /** A body that was read, as the body of a response. */
 export function wholeBody(bytes: Uint8Array<ArrayBuffer>): BodyInit {
@@ -74,7 +75,14 @@ const GOOGLE_STATUS: Partial<Record<ErrorClass, string>> = {
 };
 
 /** An error in the envelope that the protocol's own SDK understands. */
-function envelope(protocol: Protocol, status: number, errorClass: ErrorClass, reason: string, message: string, id: string): object {
+function envelope(
+  protocol: Protocol,
+  status: number,
+  errorClass: ErrorClass,
+  reason: string,
+  message: string,
+  id: string,
+): object {
   if (protocol === "anthropic.messages") {
     return { type: "error", error: { type: ANTHROPIC_TYPE[errorClass] ?? "api_error", message }, request_id: id };
   }

@@ -17,9 +17,12 @@ export class Sinks {
   #waiting = new Set<() => void>();
 
   constructor(sinks: LedgerSink | readonly LedgerSink[] | undefined) {
-    const all = sinks === undefined ? [] : Array.isArray(sinks) ? (sinks as readonly LedgerSink[]) : [sinks as LedgerSink];
+    const all =
+      sinks === undefined ? [] : Array.isArray(sinks) ? (sinks as readonly LedgerSink[]) : [sinks as LedgerSink];
     this.#writes = all.map((sink) => (typeof sink === "function" ? sink : (record) => sink.write(record)));
-    this.#flushes = all.flatMap((sink) => (typeof sink === "object" && sink.flush !== undefined ? [() => sink.flush?.()] : []));
+    this.#flushes = all.flatMap((sink) =>
+      typeof sink === "object" && sink.flush !== undefined ? [() => sink.flush?.()] : [],
+    );
   }
 
   /** Whether anybody listens. */

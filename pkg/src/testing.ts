@@ -15,7 +15,7 @@
  *
  * @module
  */
-export { anthropic, openai, sse } from "./testing/answers.js";
+export { anthropic, openai, type StreamStep, sse } from "./testing/answers.js";
 export { type FakeClock, type FakeClockOptions, fakeClock } from "./testing/clock.js";
 export { type FaultKind, type RuntimeName, transportError } from "./testing/faults.js";
 export { seededRandom } from "./testing/random.js";

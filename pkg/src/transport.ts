@@ -35,8 +35,13 @@ function member(value: object, name: string): unknown {
 }
 
 function clean(value: unknown): string {
-  if (typeof value !== "string" && typeof value !== "number") return "";
-  // Control characters would break the packing.
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
-  return String(value).slice(0, MAX_TEXT).replace(/[\u0000-\u001f]/g, " ");
+  return typeof value === "string" || typeof value === "number" ? line(String(value), MAX_TEXT) : "";
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
+const CONTROL = /[\u0000-\u001f]/g;
+
+/** Text as it may cross, packed with others: on one line, and cut. */
+export function line(text: string, max: number): string {
+  return text.slice(0, max).replace(CONTROL, " ");
 }

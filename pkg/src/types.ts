@@ -80,23 +80,35 @@ export interface FailureSignal {
 
 /** One attempt: one HTTP request to a provider. */
 export interface AttemptRecord {
+  /** Version of the records' form. */
   readonly schema: 1;
+  /** What this is a record of. */
   readonly type: "attempt";
+  /** The logical request it belongs to. */
   readonly logical_request_id: string;
+  /** Its own id, a ULID. */
   readonly attempt_id: string;
   /** From 1, over the whole logical request. */
   readonly attempt_no: number;
+  /** The rung of the ladder; `primary` where there is none. */
   readonly rung: string;
+  /** The tenant, as the caller named it. */
   readonly user_or_tenant_id: string | null;
+  /** The operation, as the caller named it. */
   readonly operation_type: string | null;
+  /** The provider's name, or the host where it is not known. */
   readonly provider: string;
+  /** The API shape. */
   readonly protocol: Protocol;
+  /** The model asked for. */
   readonly model: string | null;
   /** What the provider counts its limits against, as far as it is known. */
   readonly bucket: string;
   /** Keyed hash of the request body, 32 hex digits. */
   readonly prompt_hash: string | null;
+  /** Tokens of the request, estimated before it was sent. */
   readonly input_token_estimate: number | null;
+  /** Most tokens that the request allows the answer. */
   readonly max_output_tokens: number | null;
   /** The time this attempt was given, head and body together. */
   readonly client_timeout_ms: number;
@@ -106,30 +118,43 @@ export interface AttemptRecord {
   readonly finished_at: string;
   /** How long it waited for a permit before it was sent. */
   readonly queue_ms: number;
+  /** From sending to the end of the answer, or of the wait for it. */
   readonly latency_ms: number;
+  /** From sending to the response head; `null` if none came. */
   readonly first_byte_ms: number | null;
+  /** From sending to the first content of a stream; `null` for what was not streamed. */
   readonly first_token_ms: number | null;
+  /** How it ended; `lost` if its host killed it. */
   readonly status: "succeeded" | "failed" | "cancelled" | "lost";
   /** Whether the provider can have worked on it, and billed it. */
   readonly delivery: "not_sent" | "maybe_sent" | "answered";
+  /** HTTP status; `null` if there was no response. */
   readonly http_status: number | null;
+  /** What the failure was; `null` for a success. */
   readonly error_class: ErrorClass | null;
   /** Why it failed, or the limit of ours that ended the call with it. */
   readonly reason: string | null;
+  /** The rule that matched, such as `openai.insufficient_quota`. */
   readonly rule: string | null;
+  /** What followed: another attempt, another rung, the answer to the caller, or an error. */
   readonly decision: "retry" | "fallback" | "return" | "fail";
   /** The provider's wait hint. */
   readonly retry_after_ms: number | null;
   /** The wait before the next attempt. */
   readonly backoff_ms: number | null;
+  /** The provider's own id, for its support. */
   readonly provider_request_id: string | null;
   /** The model that answered, if the answer says. */
   readonly served_model: string | null;
   /** As the provider reported it; unknown is not zero. */
   readonly input_token_count: number | null;
+  /** As the provider reported it. */
   readonly output_token_count: number | null;
+  /** Input tokens read from a cache, as the provider reported them. */
   readonly cached_token_count: number | null;
+  /** Output tokens spent on reasoning, as the provider reported them. */
   readonly reasoning_token_count: number | null;
+  /** As the provider wrote it. */
   readonly finish_reason: string | null;
   /** Whether a stream's terminal marker came; `null` for what was not streamed. */
   readonly terminal_marker: boolean | null;
@@ -141,35 +166,59 @@ export interface AttemptRecord {
 
 /** One logical request: one business-level call, as the caller sees it. */
 export interface CallRecord {
+  /** Version of the records' form. */
   readonly schema: 1;
+  /** What this is a record of. */
   readonly type: "call";
+  /** Its id: the caller's, or a ULID. */
   readonly logical_request_id: string;
+  /** The tenant, as the caller named it. */
   readonly user_or_tenant_id: string | null;
+  /** The operation, as the caller named it. */
   readonly operation_type: string | null;
+  /** The provider's name, or the host where it is not known. */
   readonly provider: string;
+  /** The API shape. */
   readonly protocol: Protocol;
+  /** The model asked for. */
   readonly model: string | null;
+  /** Keyed hash of the request body, 32 hex digits. */
   readonly prompt_hash: string | null;
+  /** Tokens of the request, estimated before it was sent. */
   readonly input_token_estimate: number | null;
+  /** Most tokens that the request allows the answer. */
   readonly max_output_tokens: number | null;
+  /** How it ended; `lost` if its host killed it. */
   readonly status: "succeeded" | "failed" | "cancelled" | "lost";
+  /** Attempts made. */
   readonly attempts: number;
+  /** The rung that answered, or the last one tried. */
   readonly rung: string;
+  /** The quality label of that rung. */
   readonly quality: string;
+  /** Whether another rung than the first answered. */
   readonly fallback_used: boolean;
+  /** What the failure was; `null` for a success. */
   readonly error_class: ErrorClass | null;
+  /** Why it failed, or the limit of ours that ended it. */
   readonly reason: string | null;
   /** When it makes sense to try again, if the provider said so. RFC 3339, UTC. */
   readonly retry_at: string | null;
+  /** Where the caller keeps the result, if it said so. */
   readonly final_result_pointer: string | null;
+  /** RFC 3339, UTC. */
   readonly started_at: string;
+  /** RFC 3339, UTC. */
   readonly finished_at: string;
+  /** From the call to its end, waits included. */
   readonly latency_ms: number;
   /** Time spent waiting for permits. */
   readonly queue_ms: number;
   /** Time spent in backoff. */
   readonly backoff_ms: number;
+  /** As the provider reported it; unknown is not zero. */
   readonly input_token_count: number | null;
+  /** As the provider reported it; unknown is not zero. */
   readonly output_token_count: number | null;
   /** 1, or higher where an SDK's own retry joined this logical request: the record with the highest revision counts. */
   readonly revision: number;
@@ -177,7 +226,9 @@ export interface CallRecord {
 
 /** What changed between calls. */
 export interface NoticeRecord {
+  /** Version of the records' form. */
   readonly schema: 1;
+  /** What this is a record of. */
   readonly type: "notice";
   /** Such as `doubled_retry_layer`. */
   readonly kind: string;
@@ -185,6 +236,7 @@ export interface NoticeRecord {
   readonly at: string;
   /** What it is about: a provider, a bucket, a key's id. */
   readonly subject: string;
+  /** What there is to say of it, by kind. */
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
@@ -197,7 +249,12 @@ export type LedgerRecord = AttemptRecord | CallRecord | NoticeRecord;
  */
 export type LedgerSink =
   | ((record: LedgerRecord) => void | Promise<void>)
-  | { write(record: LedgerRecord): void | Promise<void>; flush?(): void | Promise<void> };
+  | {
+      /** Takes a record. */
+      write(record: LedgerRecord): void | Promise<void>;
+      /** Resolves when all that was taken is where it belongs. */
+      flush?(): void | Promise<void>;
+    };
 
 /** Limits in time. Each is clamped to what is left of the enclosing one. Range of each: 1 to 2147483647. */
 export interface TimeoutOptions {
@@ -264,7 +321,9 @@ export interface ProviderOptions {
 
 /** `URLPattern`, where the host has it: only its string parts are used. */
 export interface URLPattern {
+  /** The pattern of the host. */
   readonly hostname: string;
+  /** The pattern of the port; empty for the default one. */
   readonly port: string;
 }
 
@@ -305,7 +364,9 @@ export interface StreamOptions {
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
+  /** Calls back once, after so many milliseconds. */
   setTimeout(callback: () => void, ms: number): unknown;
+  /** Takes back what {@link Clock.setTimeout} gave. */
   clearTimeout(handle: unknown): void;
 }
 
@@ -401,7 +462,9 @@ export interface ControlState {
 export interface PolicyWait {
   /** 1 for the wait before the second attempt. */
   readonly retry: number;
+  /** Shortest that it can be. */
   readonly minMs: number;
+  /** Longest that it can be. */
   readonly maxMs: number;
 }
 
@@ -426,7 +489,10 @@ export interface PolicyExplanation {
   /** The waits by formula, in order. */
   readonly waits: readonly PolicyWait[];
   /** The limits in force. */
-  readonly limits: Required<Omit<TimeoutOptions, "connectMs">> & { readonly maxWaitMs: number };
+  readonly limits: Required<Omit<TimeoutOptions, "connectMs">> & {
+    /** Longest wait that is slept through. */
+    readonly maxWaitMs: number;
+  };
   /** What is wrong with it; empty if nothing is. */
   readonly findings: readonly PolicyFinding[];
 }
@@ -437,19 +503,27 @@ export interface KeelOptions {
   preset?: "interactive" | "standard" | "background";
   /** Where records go. Default: nowhere. */
   ledger?: LedgerSink | LedgerSink[];
+  /** Limits in time. */
   timeouts?: TimeoutOptions;
+  /** When and how often a failed attempt is followed by another. */
   retry?: RetryOptions;
   /** When a provider or model that fails is left alone; `false`: never. */
   breaker?: BreakerOptions | false;
   /** How many requests a bucket may have in flight; `false`: any number. */
   concurrency?: ConcurrencyOptions | false;
   /** Limits of tenants by name; `default` holds for all others. */
-  tenants?: { default?: TenantLimits; [tenant: string]: TenantLimits | undefined };
+  tenants?: {
+    /** For all tenants that have none of their own. */
+    default?: TenantLimits;
+    [tenant: string]: TenantLimits | undefined;
+  };
   /** Keys by organisation: a request to a pool's provider is sent with the least recently used healthy one. */
   pools?: Pool[];
   /** Providers of your own by name, and other limits for built-in ones. */
   providers?: { [name: string]: ProviderOptions };
+  /** When a streamed answer is given to the caller. */
   stream?: StreamOptions;
+  /** How much of a body is kept. */
   body?: {
     /** Bytes of a body, of a request or an answer, that are kept at most; a longer answer is passed on unread, a longer request stream is sent once. Range 1024 to 1073741824, default 33554432. */
     maxBufferedBytes?: number;
@@ -515,18 +589,27 @@ export interface Keel {
   flush(): Promise<void>;
   /** Calls after this reject; calls under way go on. */
   close(): void;
+  /** As {@link Keel.close}. */
   [Symbol.dispose](): void;
 }
 
 /** Facts of a call that ended without a usable answer. */
 export interface FailureFacts {
+  /** What the failure is. */
   class: ErrorClass;
+  /** Why the call ended: a limit of ours, or the failure's own reason. */
   reason: string;
+  /** Whether the same call may succeed later. */
   retryable: boolean;
+  /** How long until trying again makes sense; `null` if nobody said. */
   retryAfterMs: number | null;
+  /** When that is. */
   retryAt: Date | null;
+  /** Finds the records of this call in the ledger. */
   logicalRequestId: string;
+  /** The records of the attempts that failed. */
   attempts: readonly AttemptRecord[];
+  /** The transport's own error, if there was one. */
   cause?: unknown;
 }
 

@@ -113,7 +113,7 @@ export const STAGES = [
   {
     name: "clippy-wasm",
     about: "clippy of the wasm side",
-    command: ["cargo", "clippy", "--lib", "--target", "wasm32-unknown-unknown", "--", "-D", "warnings"],
+    command: ["cargo", "clippy", "--lib", "--target", "wasm32-unknown-unknown", "--features", "module", "--", "-D", "warnings"],
     needs: wasmTarget,
   },
   {

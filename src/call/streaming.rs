@@ -5,9 +5,11 @@ use crate::class::{Classification, Delivery, ErrorClass};
 use crate::classify::{self, Signal, TransportError};
 use crate::headers::Headers;
 use crate::ledger::{Decision, Status, clean};
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::stream::{Failure, FailureKind, GapKind, StreamGuard, StreamTimes, Verdict};
-use std::borrow::Cow;
+use crate::text;
+use alloc::borrow::Cow;
 
 /// A streamed answer under way.
 #[derive(Debug)]
@@ -22,7 +24,7 @@ impl Call {
     /// Whether an answer is read piece by piece: it says so, it was asked for, or it is something (audio, a file) that
     /// has no meaning to wait for.
     pub(super) fn is_streamed(&self, content_type: &str) -> bool {
-        let essence = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+        let essence = text::before(content_type, ";").trim_ascii().to_ascii_lowercase();
         match essence.as_str() {
             "text/event-stream"
             | "application/x-ndjson"
@@ -35,7 +37,7 @@ impl Call {
             other => {
                 self.spec.stream
                     || (self.spec.protocol == Protocol::Unknown
-                        && !other.contains("json")
+                        && !text::has(other, "json")
                         && !other.starts_with("text/"))
             }
         }
@@ -144,12 +146,9 @@ impl Call {
                 FailureKind::Empty => (ErrorClass::StreamInterrupted, "empty_stream", "stream.empty"),
                 FailureKind::Reset => (ErrorClass::StreamInterrupted, "stream_reset", "stream.reset"),
                 FailureKind::InvalidFrame => (ErrorClass::StreamInterrupted, "invalid_frame", "stream.invalid_frame"),
-                FailureKind::Gap(GapKind::FirstToken) => {
-                    (ErrorClass::Timeout, "first_token_timeout", "timeout.first_token")
-                }
-                FailureKind::Gap(GapKind::ChunkGap) => (ErrorClass::Timeout, "chunk_gap_timeout", "timeout.chunk_gap"),
-                FailureKind::Gap(GapKind::ContentGap) => {
-                    (ErrorClass::Timeout, "content_gap_timeout", "timeout.content_gap")
+                FailureKind::Gap(kind) => {
+                    let (reason, rule) = gap_timeout(kind);
+                    (ErrorClass::Timeout, reason, rule)
                 }
             };
             ours(class, reason, rule, class != ErrorClass::ContentFiltered)
@@ -220,6 +219,15 @@ impl Call {
         attempt.output_tokens = facts.usage.output;
         attempt.cached_tokens = facts.usage.cached;
         attempt.reasoning_tokens = facts.usage.reasoning;
+    }
+}
+
+/// Reason and rule of a clock that ran out.
+pub(super) const fn gap_timeout(kind: GapKind) -> (&'static str, &'static str) {
+    match kind {
+        GapKind::FirstToken => ("first_token_timeout", "timeout.first_token"),
+        GapKind::ChunkGap => ("chunk_gap_timeout", "timeout.chunk_gap"),
+        GapKind::ContentGap => ("content_gap_timeout", "timeout.content_gap"),
     }
 }
 

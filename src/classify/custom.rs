@@ -8,9 +8,11 @@
 use super::facts::Facts;
 use crate::class::{Classification, ErrorClass, Scope};
 use crate::json::{Kind, Value, is_complete};
+use crate::prelude::*;
+use crate::text::{self, decimal, joined, number};
 use crate::time::Millis;
-use std::borrow::Cow;
-use std::fmt;
+use alloc::borrow::Cow;
+use core::fmt;
 
 /// Most rules of one provider.
 pub const MAX_RULES: usize = 256;
@@ -43,13 +45,21 @@ pub struct RuleError {
     pub expected: &'static str,
 }
 
-impl fmt::Display for RuleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: expected {}, got {}", self.path, self.expected, self.got)
+impl RuleError {
+    /// The whole of it in a sentence.
+    #[must_use]
+    pub fn message(&self) -> String {
+        joined(&[&self.path, ": expected ", self.expected, ", got ", &self.got])
     }
 }
 
-impl std::error::Error for RuleError {}
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message())
+    }
+}
+
+impl core::error::Error for RuleError {}
 
 fn wrong(path: String, value: Option<Value<'_>>, expected: &'static str) -> RuleError {
     let mut got = String::new();
@@ -58,6 +68,11 @@ fn wrong(path: String, value: Option<Value<'_>>, expected: &'static str) -> Rule
         None => got.push_str("nothing"),
     }
     RuleError { path, got, expected }
+}
+
+/// The path of an item.
+fn indexed(path: &str, at: usize) -> String {
+    joined(&[path, "[", &decimal(Some(at as u64)), "]"])
 }
 
 /// A string, decoded.
@@ -84,7 +99,7 @@ fn list<T>(
         if at >= MAX_ITEMS {
             return Err(wrong(path.to_owned(), Some(value), "at most 64 items"));
         }
-        out.push(one(&format!("{path}[{at}]"), item)?);
+        out.push(one(&indexed(path, at), item)?);
     }
     if out.is_empty() {
         return Err(wrong(path.to_owned(), Some(value), "at least one item"));
@@ -93,8 +108,9 @@ fn list<T>(
 }
 
 fn status(path: &str, value: Value<'_>) -> Result<(u16, u16), RuleError> {
-    let parse = |text: &str| text.trim().parse::<u16>().ok().filter(|s| (100..=599).contains(s));
-    let range = value.scalar().and_then(|text| match text.split_once('-') {
+    let parse =
+        |text: &str| number(text.trim_ascii()).and_then(|s| u16::try_from(s).ok()).filter(|s| (100..=599).contains(s));
+    let range = value.scalar().and_then(|text| match text::cut(text, "-") {
         Some((from, to)) => Some((parse(from)?, parse(to)?)),
         None => match text.as_bytes() {
             [family @ b'1'..=b'5', b'x', b'x'] => {
@@ -126,7 +142,7 @@ impl CustomRule {
             if at >= MAX_RULES {
                 return Err(wrong("rules".to_owned(), None, "at most 256 rules"));
             }
-            out.push(Self::parse(&format!("[{at}]"), at, item)?);
+            out.push(Self::parse(&indexed("", at), at, item)?);
         }
         Ok(out)
     }
@@ -137,7 +153,7 @@ impl CustomRule {
         }
         let mut class = None;
         let mut rule = Self {
-            name: format!("rule{at}"),
+            name: joined(&["rule", &decimal(Some(at as u64))]),
             status: Vec::new(),
             code: Vec::new(),
             text: Vec::new(),
@@ -148,7 +164,7 @@ impl CustomRule {
         };
         let (mut scope, mut retryable) = (None, None);
         for (name, value) in value.members() {
-            let mut path = format!("{path}.");
+            let mut path = joined(&[path, "."]);
             crate::json::push_lossy(&mut path, name.get(..40).unwrap_or(name));
             match name {
                 b"name" => rule.name = string(&path, value)?,
@@ -182,7 +198,7 @@ impl CustomRule {
             }
         }
         rule.class =
-            class.ok_or_else(|| wrong(format!("{path}.class"), None, "an error class, e.g. \"server_error\""))?;
+            class.ok_or_else(|| wrong(joined(&[path, ".class"]), None, "an error class, e.g. \"server_error\""))?;
         if rule.status.is_empty() && rule.code.is_empty() && rule.text.is_empty() {
             return Err(wrong(path.to_owned(), Some(value), "at least one of status, code and text"));
         }
@@ -215,7 +231,7 @@ impl CustomRule {
             scope: self.scope,
             wait_hint: hint.or(self.wait),
             reason: Cow::Owned(self.name.clone()),
-            rule: Cow::Owned([owner, ".", &self.name].concat()),
+            rule: Cow::Owned(joined(&[owner, ".", &self.name])),
         }
     }
 }

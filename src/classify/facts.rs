@@ -11,6 +11,8 @@ use super::table::Words;
 use crate::dates::rfc3339;
 use crate::headers::Headers;
 use crate::json::{Kind, Value, push_lossy};
+use crate::prelude::*;
+use crate::text::{self, number};
 use crate::time::{Instant, Millis};
 use crate::wait_hint::{duration, number_of};
 
@@ -146,7 +148,7 @@ const MEMBERS: &[(&str, Member)] = &[
 
 /// Whether `word` is one of a list whose items are separated by `|`.
 pub(crate) fn is_listed(word: &str, list: &str) -> bool {
-    list.len() >= word.len() && list.split('|').any(|item| item == word)
+    list.len() >= word.len() && text::pieces(list, "|").any(|item| item == word)
 }
 
 /// The bit of a pair of bytes in [`Facts::pairs`].
@@ -234,8 +236,8 @@ impl Facts {
     fn add_code(&mut self, raw: &[u8]) {
         let raw = raw.get(..MAX_CODE).unwrap_or(raw);
         let Ok(text) = core::str::from_utf8(raw) else { return };
-        let text = text.split([':', ',']).next().unwrap_or(text);
-        let text = text.rsplit('#').next().unwrap_or(text).trim();
+        let text = text::before(text, ":,");
+        let text = text::cut_last(text, "#").map_or(text, |(_, name)| name).trim_ascii();
         // `"type":"error"` names the envelope, not the error.
         if text.is_empty() || text == "error" || self.codes.len() > MAX_CODES {
             return;
@@ -243,7 +245,7 @@ impl Facts {
         let start = self.codes.len();
         self.codes.extend(text.chars().map(|c| if c == '\n' { ' ' } else { c.to_ascii_lowercase() }));
         self.codes.push('\n');
-        if let Ok(status) = text.parse::<u16>()
+        if let Some(status) = number(text).and_then(|s| u16::try_from(s).ok())
             && (400..600).contains(&status)
             && self.status.is_none()
         {
@@ -400,7 +402,7 @@ impl Facts {
 
     /// The codes, in order of appearance.
     pub fn codes(&self) -> impl Iterator<Item = &str> {
-        self.codes.split('\n').filter(|c| !c.is_empty())
+        text::pieces(&self.codes, "\n").filter(|c| !c.is_empty())
     }
 
     /// Whether any of these words, separated by `|`, names the error.
@@ -420,7 +422,7 @@ impl Facts {
     /// Whether the text contains any of these patterns, separated by `|`.
     #[must_use]
     pub fn says_any(&self, patterns: &str) -> bool {
-        patterns.split('|').any(|p| self.says(p))
+        text::pieces(patterns, "|").any(|p| self.says(p))
     }
 
     /// Whether the text contains a pattern (see [`super::rule::Match::text`]) outside of a quotation.
@@ -438,28 +440,34 @@ impl Facts {
             }
         }
         if anchored {
-            return self.text.lines().any(|line| line.starts_with(pattern));
+            return text::pieces(&self.text, "\n").any(|line| line.starts_with(pattern));
         }
-        let mut parts = pattern.split('*');
+        let mut parts = text::pieces(pattern, "*");
         let first = parts.next().unwrap_or_default();
-        let rest = parts.clone();
-        self.text.match_indices(first).any(|(at, _)| {
+        let mut from = 0;
+        while let Some(at) = text::find_from(&self.text, first, from) {
             let end = at.saturating_add(first.len());
-            !self.is_quoted(at, end)
-                && rest
-                    .clone()
-                    .try_fold(self.text.get(end..).unwrap_or_default(), |text, part| {
-                        text.split_once(part).map(|(_, after)| after)
-                    })
-                    .is_some()
-        })
+            from = end.max(at.saturating_add(1));
+            if !self.is_quoted(at, end) {
+                let mut after = Some(end);
+                for part in parts.clone() {
+                    after = after
+                        .and_then(|after| text::find_from(&self.text, part, after))
+                        .map(|at| at.saturating_add(part.len()));
+                }
+                if after.is_some() {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// Whether `start..end` of the text lies inside a quotation: between quotation marks of one kind on its line, the
     /// opening one after a space or bracket, so that an apostrophe opens nothing.
     fn is_quoted(&self, start: usize, end: usize) -> bool {
-        let line = self.text.get(..start).and_then(|t| t.rfind('\n')).map_or(0, |at| at.saturating_add(1));
-        let before = self.text.get(line..start).unwrap_or_default().as_bytes();
+        let before = self.text.get(..start).unwrap_or_default();
+        let before = text::cut_last(before, "\n").map_or(before, |(_, line)| line).as_bytes();
         let after = self.text.get(end..).unwrap_or_default().as_bytes();
         [b'"', b'\'', b'`'].into_iter().any(|mark| {
             let mut open = false;
@@ -484,16 +492,21 @@ impl Facts {
     #[must_use]
     pub fn never_fits(&self) -> bool {
         let number_after = |word: &str| -> Option<u64> {
-            self.text.match_indices(word).find_map(|(at, _)| {
-                let after = self.text.get(at.saturating_add(word.len())..)?.trim_start_matches([' ', '~', ':']);
+            let mut rest = self.text.as_str();
+            loop {
+                rest = text::cut(rest, word)?.1;
                 let mut number = None::<u64>;
-                for byte in after.bytes().filter(|b| *b != b',').take_while(u8::is_ascii_digit).take(18) {
-                    number = Some(
-                        number.unwrap_or(0).saturating_mul(10).saturating_add(u64::from(byte.saturating_sub(b'0'))),
-                    );
+                for byte in text::after_any(rest, " ~:").bytes().filter(|b| *b != b',').take(18) {
+                    if !byte.is_ascii_digit() {
+                        break;
+                    }
+                    let digit = u64::from(byte.saturating_sub(b'0'));
+                    number = Some(number.unwrap_or(0).saturating_mul(10).saturating_add(digit));
                 }
-                number
-            })
+                if number.is_some() {
+                    return number;
+                }
+            }
         };
         match (number_after("limit "), number_after("requested ")) {
             (Some(limit), Some(requested)) => limit > 0 && requested > limit,

@@ -6,6 +6,8 @@
 
 use super::facts::LOOK;
 use crate::json::{Kind, Value};
+use crate::prelude::*;
+use crate::text::decimal;
 
 const MAX: usize = 160;
 const MAX_DEPTH: u8 = 3;
@@ -14,7 +16,7 @@ const MAX_DEPTH: u8 = 3;
 #[must_use]
 pub fn fingerprint(status: Option<u16>, body: &[u8]) -> String {
     let body = body.get(..LOOK).unwrap_or(body);
-    let mut out = status.map_or_else(|| String::from("-"), |s| s.to_string());
+    let mut out = status.map_or_else(|| String::from("-"), |s| decimal(Some(s.into())));
     out.push(' ');
     match Value::parse(body) {
         None => out.push_str("empty"),

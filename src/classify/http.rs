@@ -12,6 +12,7 @@ use crate::class::ErrorClass::{
     QuotaExhausted, RateLimited, RequestTooLarge, ServerError, Timeout, Unknown,
 };
 use crate::class::Scope::{Bucket, Key, Model, Provider, Request};
+use crate::text;
 
 /// Where the generic rules come from.
 #[cfg(not(target_arch = "wasm32"))]
@@ -24,7 +25,8 @@ const BARE: &str = "|bad_request|unauthorized|payment_required|forbidden|not_fou
 /// Whether a verdict's rule looked at nothing but the status.
 #[must_use]
 pub fn is_bare(rule: &str) -> bool {
-    rule.strip_prefix("generic.").is_some_and(|name| BARE.split('|').any(|bare| bare == name && !name.is_empty()))
+    rule.strip_prefix("generic.")
+        .is_some_and(|name| text::pieces(BARE, "|").any(|bare| bare == name && !name.is_empty()))
 }
 
 /// Texts that say that the prompt is longer than the model's context, at servers of every kind.

@@ -11,6 +11,8 @@ use crate::class::ErrorClass::{
 };
 use crate::class::Scope::{self, Model, Provider, Request};
 use crate::json::{Kind, Value};
+use crate::prelude::*;
+use crate::text;
 
 /// What a finish reason that isn't a good end means.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +64,9 @@ pub const FINISHES: &[Finish] = &[
     finish("finish_cancelled", "USER_CANCEL|cancelled|canceled", Cancelled, Request, false, "docs.cohere.com; OpenAI Responses status"),
     finish("finish_error", "error|ERROR|abort|failed|eos_error", ServerError, Provider, true, "OpenRouter, Mistral, Cohere, vLLM"),
 ];
+
+/// The usual good ends.
+const GOOD_ENDS: &[&str] = &["stop", "length", "tool_calls", "end_turn", "tool_use", "max_tokens", "STOP", "COMPLETE"];
 
 /// What was found in an answer whose status is a success.
 #[derive(Debug)]
@@ -138,6 +143,10 @@ struct Seen {
 
 fn finish_of(value: Value<'_>) -> Option<&'static Finish> {
     let reason = value.scalar().filter(|_| value.kind() == Kind::String)?;
+    // How nearly every answer ends needs no look at the lists.
+    if GOOD_ENDS.contains(&reason) {
+        return None;
+    }
     FINISHES.iter().find(|f| is_listed(reason, f.reasons))
 }
 
@@ -335,7 +344,7 @@ pub(crate) fn in_body(body: &[u8], content_type: &str, protocol_known: bool) -> 
     let whole = body.len() < LOOK;
     let body = body.get(..LOOK).unwrap_or(body);
     let Some(value) = Value::parse(body) else {
-        let expected = protocol_known || content_type.contains("json") || content_type.contains("event-stream");
+        let expected = protocol_known || text::has(content_type, "json") || text::has(content_type, "event-stream");
         return match (body.is_empty(), expected) {
             (false, true) => Found::Blank,
             (true, true) => Found::Nothing,
@@ -387,7 +396,7 @@ fn in_items(array: Value<'_>) -> Option<Found> {
 fn is_page(body: &[u8], content_type: &str) -> bool {
     let start = body.trim_ascii_start();
     start.starts_with(b"<")
-        && (content_type.contains("html")
+        && (text::has(content_type, "html")
             || start.get(..9).is_some_and(|s| s.eq_ignore_ascii_case(b"<!doctype"))
             || start.get(..5).is_some_and(|s| s.eq_ignore_ascii_case(b"<html")))
 }
@@ -476,3 +485,15 @@ impl Seen {
 
 /// A server error that the model's own route gives is of the model where the provider is a router.
 pub(crate) const ROUTED: Scope = Model;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_usual_good_end_is_listed_as_a_failure() {
+        for end in GOOD_ENDS {
+            assert!(!FINISHES.iter().any(|f| is_listed(end, f.reasons)), "{end}");
+        }
+    }
+}

@@ -23,16 +23,18 @@ use crate::class::Scope::{Provider, Request};
 pub use crate::class::{Classification, Delivery};
 use crate::headers::Headers;
 use crate::limits::limits;
+use crate::prelude::*;
 use crate::protocol::Protocol;
+use crate::text::{self, joined};
 use crate::time::Instant;
 use crate::wait_hint::{body_hint, header_hint};
+use alloc::borrow::Cow;
 pub use custom::CustomRule;
 use facts::{Facts, Shape};
 pub use http::is_bare;
 use inband::Found;
 pub use inband::{FINISHES, Finish};
 use rule::Subject;
-use std::borrow::Cow;
 use table::Table;
 
 /// A transport error and its causes, outermost first: entries separated by `\u{1e}`, each `name \u{1f} code \u{1f}
@@ -88,10 +90,10 @@ impl Signal<'_> {
 
 /// The host of a URL, without port and user.
 fn host(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit('@').next()?;
-    Some(if host.starts_with('[') { host } else { host.split(':').next()? })
+    let (_, rest) = text::cut(url, "://")?;
+    let authority = text::before(rest, "/?#");
+    let host = text::cut_last(authority, "@").map_or(authority, |(_, host)| host);
+    Some(if host.starts_with('[') { host } else { text::before(host, ":") })
 }
 
 /// Whether the request can have reached the provider.
@@ -145,7 +147,7 @@ pub fn classify(signal: &Signal<'_>) -> Option<Classification> {
             scope,
             wait_hint: header_hint(signal.headers, signal.now),
             reason: Cow::Borrowed(name),
-            rule: Cow::Owned(["generic.", name].concat()),
+            rule: Cow::Owned(joined(&["generic.", name])),
         })
     };
     match found {
@@ -170,24 +172,35 @@ fn custom_transport(signal: &Signal<'_>, built_in: Classification) -> Classifica
     custom::find(signal.custom, 0, &facts).map_or(built_in, |rule| rule.classification(signal.provider, None))
 }
 
-/// The tables of an answer, in the order in which they are tried, with the names that their rules go by.
-fn tables(
+/// The first rule that holds, in the order in which the tables are tried, with the name that its table goes by.
+fn first_rule(
     provider: Option<&'static providers::Provider>,
     protocol: Protocol,
-    facts: &Facts,
-) -> impl Iterator<Item = (&'static str, Table)> {
+    subject: &Subject<'_>,
+) -> Option<(&'static str, table::Verdict)> {
+    let find = |name, rules: Table, by_words| rules.find(subject, by_words).map(|rule| (name, rule));
+    if matches!(subject.facts.shape, Shape::Html | Shape::Text)
+        && let Some(found) = find("edge", edge::TABLE, false)
+    {
+        return Some(found);
+    }
     let base = provider.map_or_else(|| providers::of_protocol(protocol), |p| p.base);
-    let base = providers::by_name(base);
+    for table in [provider, providers::by_name(base)].into_iter().flatten() {
+        // On nobody's host a server is known by its words, never by a status alone.
+        let by_words = provider.is_none() && providers::SELF_HOSTED.contains(&table.name);
+        if let Some(found) = find(table.name, table.rules, by_words) {
+            return Some(found);
+        }
+    }
     // Nobody's host: servers that people run themselves are told by what they say.
-    let local: &[&str] = if provider.is_none() { providers::SELF_HOSTED } else { &[] };
-    let page = matches!(facts.shape, Shape::Html | Shape::Text);
-    let of = |p: &'static providers::Provider| (p.name, p.rules);
-    page.then_some(("edge", edge::TABLE))
-        .into_iter()
-        .chain(provider.map(of))
-        .chain(base.map(of))
-        .chain(local.iter().filter_map(|name| providers::by_name(name)).map(of))
-        .chain([("generic", http::TABLE)])
+    if provider.is_none() {
+        for table in providers::SELF_HOSTED.iter().filter_map(|name| providers::by_name(name)) {
+            if let Some(found) = find(table.name, table.rules, true) {
+                return Some(found);
+            }
+        }
+    }
+    find("generic", http::TABLE, false)
 }
 
 /// The verdict on an error whose facts are known.
@@ -200,12 +213,7 @@ fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> 
     }
     let subject = Subject { status, facts, headers: signal.headers, hint_ms: hint.map(|h| h.0) };
     let provider = signal.provider();
-    let known = provider.is_some();
-    let found = tables(provider, signal.protocol, facts).find_map(|(table, rules)| {
-        // On nobody's host a server is known by its words, never by a status alone.
-        let by_words = !known && providers::SELF_HOSTED.contains(&table);
-        Some((table, rules.find(&subject, by_words)?))
-    });
+    let found = first_rule(provider, signal.protocol, &subject);
     let Some((table, rule)) = found else {
         return Classification {
             class: Unknown,
@@ -233,7 +241,7 @@ fn verdict(signal: &Signal<'_>, status: u16, facts: &Facts, in_choice: bool) -> 
         scope: if routed { inband::ROUTED } else { rule.scope },
         wait_hint,
         reason: if table == "generic" { reason(facts, rule.name) } else { Cow::Borrowed(rule.name) },
-        rule: Cow::Owned([table, ".", rule.name].concat()),
+        rule: Cow::Owned(joined(&[table, ".", rule.name])),
     }
 }
 

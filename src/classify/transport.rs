@@ -11,7 +11,7 @@ use super::facts::is_listed;
 use crate::class::ErrorClass::{self, BadRequest, Cancelled, ConnectionError, StreamInterrupted, Timeout, Unknown};
 use crate::class::Scope::{self, Provider, Request};
 use crate::class::{Classification, Delivery};
-use std::borrow::Cow;
+use alloc::borrow::Cow;
 
 /// The deepest cause that is looked at.
 const MAX_DEPTH: usize = 8;
@@ -55,6 +55,8 @@ impl TransportRule {
     }
 }
 
+use crate::prelude::*;
+use crate::text::{self, joined};
 use Delivery::{MaybeSent, NotSent};
 
 /// Tried in order, each against every cause.
@@ -103,7 +105,7 @@ pub(crate) const UNKNOWN: TransportRule = TransportRule {
 
 /// The words of a message that look like a code: capitals, digits and underscores, e.g. `read ECONNRESET`.
 fn codes_in(message: &str) -> impl Iterator<Item = &str> {
-    message.split([' ', ':', ',', '(', ')', '.']).filter(|word| {
+    text::pieces(message, " :,().").filter(|word| {
         word.len() > 4 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
     })
 }
@@ -112,19 +114,23 @@ fn codes_in(message: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn find(error: TransportError<'_>) -> &'static TransportRule {
     let mut codes: Vec<&str> = Vec::new();
     let mut messages = String::new();
-    for entry in error.0.split('\u{1e}').take(MAX_DEPTH) {
-        let mut fields = entry.splitn(3, '\u{1f}');
-        codes.extend(fields.by_ref().take(2).filter(|word| !word.is_empty()));
-        let message = fields.next().unwrap_or_default();
+    for entry in text::pieces(error.0, "\u{1e}").take(MAX_DEPTH) {
+        let mut fields = text::pieces(entry, "\u{1f}");
+        for word in [fields.next(), fields.next()].into_iter().flatten().filter(|word| !word.is_empty()) {
+            codes.push(word);
+        }
+        let message = fields.rest();
         let message = message.char_indices().nth(512).and_then(|(at, _)| message.get(..at)).unwrap_or(message);
-        codes.extend(codes_in(message).take(8));
+        for code in codes_in(message).take(8) {
+            codes.push(code);
+        }
         messages.push_str(message);
         messages.push('\n');
     }
     messages.make_ascii_lowercase();
     let hits = |rule: &TransportRule| {
         codes.iter().any(|code| is_listed(code, rule.codes))
-            || (!rule.texts.is_empty() && rule.texts.split('|').any(|text| messages.contains(text)))
+            || (!rule.texts.is_empty() && text::pieces(rule.texts, "|").any(|text| text::has(&messages, text)))
     };
     RULES.iter().find(|rule| hits(rule)).unwrap_or(&UNKNOWN)
 }
@@ -138,6 +144,6 @@ pub(crate) fn classify(error: TransportError<'_>) -> Classification {
         scope: rule.scope,
         wait_hint: None,
         reason: Cow::Borrowed(rule.name),
-        rule: Cow::Owned(["transport.", rule.name].concat()),
+        rule: Cow::Owned(joined(&["transport.", rule.name])),
     }
 }

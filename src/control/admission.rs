@@ -109,7 +109,7 @@ impl Control {
     #[must_use = "a call that is taken and not woken loses its turn"]
     pub fn take_woken(&mut self) -> Option<CallId> {
         loop {
-            let call = self.woken.pop_front()?;
+            let call = CallId(self.woken.pop_front()?);
             if self.waiters.find(call).is_some() {
                 return Some(call); // others have come by themselves, or are gone
             }
@@ -362,7 +362,7 @@ impl Control {
         }
         // The offer has an end of its own; the waiter goes with it.
         self.waiters.expect(index, until.plus(GRACE));
-        self.woken.push_back(waiter.call);
+        self.woken.push_back(waiter.call.0);
         Ok(())
     }
 

@@ -3,6 +3,8 @@
 use super::breaker::BreakerConfig;
 use super::concurrency::ConcurrencyConfig;
 use super::retry_budget::RetryBudgetConfig;
+use crate::prelude::*;
+use crate::text::{decimal, joined, push_number};
 use crate::time::Millis;
 use core::fmt;
 
@@ -109,13 +111,17 @@ pub struct ConfigError {
     pub expected: &'static str,
 }
 
+impl ConfigError {
+    /// The whole of it in a sentence.
+    #[must_use]
+    pub fn message(&self) -> String {
+        joined(&[&self.path, " is ", &self.got, ", expected ", self.expected])
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.path)?;
-        f.write_str(" is ")?;
-        f.write_str(&self.got)?;
-        f.write_str(", expected ")?;
-        f.write_str(self.expected)
+        f.write_str(&self.message())
     }
 }
 
@@ -125,7 +131,7 @@ fn range(path: &str, got: u64, low: u64, high: u64, expected: &'static str) -> R
     if (low..=high).contains(&got) {
         return Ok(());
     }
-    Err(ConfigError { path: path.into(), got: got.to_string(), expected })
+    Err(ConfigError { path: path.into(), got: decimal(Some(got)), expected })
 }
 
 fn wrong(path: String, got: &str, expected: &'static str) -> ConfigError {
@@ -171,7 +177,7 @@ impl ControlConfig {
         for (index, pool) in self.pools.iter().enumerate() {
             let path = |member: &str| {
                 let mut path = String::from("pools[");
-                path.push_str(&index.to_string());
+                push_number(&mut path, index as u64);
                 path.push_str("].");
                 path.push_str(member);
                 path

@@ -4,6 +4,7 @@
 //! whose counts are halved as they fill, so that the last few hundred calls speak and old ones fade. Until there
 //! are eight samples nothing is known: the answer then is a stated default, and a default never refuses anybody.
 
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 /// Steps of the scale: 2^0 to 2^24, four to a doubling.

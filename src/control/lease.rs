@@ -7,8 +7,9 @@ use super::names::Slot;
 use super::terms::{CallId, KeyId, PermitId};
 use super::vendor::Cost;
 use crate::order::Order;
+use crate::prelude::*;
 use crate::time::Instant;
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lease {
@@ -56,7 +57,7 @@ pub struct PermitCounts {
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     records: Vec<Record>,
-    free: VecDeque<u32>,
+    free: VecDeque<u64>,
     by_end: Order,
     counts: PermitCounts,
 }
@@ -77,6 +78,7 @@ impl Leases {
         self.counts.held = self.counts.held.saturating_add(1);
         // The oldest free record first, so that a lapsed lease is remembered for as long as may be.
         let reuse = if self.free.len() > 32 { self.free.pop_front() } else { None };
+        let reuse = reuse.and_then(|index| u32::try_from(index).ok());
         let index = if let Some(index) = reuse {
             if let Some(record) = self.records.get_mut(index as usize) {
                 record.generation = record.generation.wrapping_add(1);
@@ -136,7 +138,7 @@ impl Leases {
         let lease = record.lease;
         if held {
             self.by_end.remove((lease.until.0, lease.number));
-            self.free.push_back(index);
+            self.free.push_back(index.into());
             self.counts.returned = self.counts.returned.saturating_add(1);
             self.counts.held = self.counts.held.saturating_sub(1);
         }
@@ -152,7 +154,7 @@ impl Leases {
         self.by_end.remove((end, number));
         let record = self.records.get_mut(index as usize)?;
         record.state = State::Lapsed;
-        self.free.push_back(index);
+        self.free.push_back(index.into());
         self.counts.expired = self.counts.expired.saturating_add(1);
         self.counts.held = self.counts.held.saturating_sub(1);
         Some(record.lease)

@@ -25,7 +25,9 @@ mod terms;
 mod vendor;
 
 use crate::class::ErrorClass;
+use crate::prelude::*;
 use crate::time::Instant;
+use alloc::collections::VecDeque;
 pub use breaker::{Breaker, BreakerConfig, Change, Gate, Signal};
 pub use concurrency::ConcurrencyConfig;
 pub use config::{ConfigError, ControlConfig, PoolConfig, TenantLimits};
@@ -37,7 +39,6 @@ use notice::Notices;
 pub use notice::{Notice, NoticeKind};
 use queue::Waiters;
 pub use retry_budget::{RetryBudget, RetryBudgetConfig, RetryBudgets, RetryCost};
-use std::collections::VecDeque;
 use target::{Bucket, Key, Target};
 use tenant::Tenants;
 pub use terms::{
@@ -58,7 +59,8 @@ pub struct Control {
     leases: Leases,
     waiters: Waiters,
     notices: Notices,
-    woken: VecDeque<CallId>,
+    /// Calls whose turn has come, by number.
+    woken: VecDeque<u64>,
     asked: u64,
     /// Whether anybody says on whose behalf it asks.
     named_tenants: bool,

@@ -5,6 +5,8 @@
 //! not entered, and the caller falls back to something shared. Only slot numbers leave this file; what belongs to a
 //! slot lives with its owner.
 
+use crate::prelude::*;
+use crate::text::hex_digit;
 use crate::time::Instant;
 
 /// Longest name that is kept as it came, in bytes. A longer one is cut and told apart by a hash.
@@ -153,7 +155,7 @@ fn shorten(name: &str) -> String {
     short.push('~');
     for nibble in 0..16u32 {
         let digit = (hash >> 60_u32.saturating_sub(nibble.saturating_mul(4))) & 15;
-        short.push(char::from_digit(u32::try_from(digit).unwrap_or(0), 16).unwrap_or('0'));
+        short.push(hex_digit(u8::try_from(digit).unwrap_or(0)));
     }
     short
 }

@@ -1,8 +1,8 @@
 //! What changed between calls and a person may want to know: transitions, drained one at a time.
 
 use crate::class::ErrorClass;
+use crate::prelude::*;
 use crate::time::Instant;
-use std::collections::VecDeque;
 
 /// Notices kept for a host that does not drain them; older ones make room.
 const KEPT: usize = 256;
@@ -68,18 +68,18 @@ pub struct Notice {
 /// The queue of notices.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
-    queue: VecDeque<Notice>,
+    queue: Vec<Notice>,
 }
 
 impl Notices {
     pub(crate) fn push(&mut self, notice: Notice) {
         if self.queue.len() >= KEPT {
-            self.queue.pop_front();
+            self.queue.remove(0);
         }
-        self.queue.push_back(notice);
+        self.queue.push(notice);
     }
 
     pub(crate) fn take(&mut self) -> Option<Notice> {
-        self.queue.pop_front()
+        (!self.queue.is_empty()).then(|| self.queue.remove(0))
     }
 }

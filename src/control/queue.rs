@@ -9,6 +9,7 @@ use super::names::Slot;
 use super::terms::{BucketId, CallId, PermitId, Priority};
 use super::vendor::Cost;
 use crate::order::{Key, Order};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 /// Interactive turns in a row after which a batch call goes first.

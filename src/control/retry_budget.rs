@@ -8,6 +8,7 @@
 //! All arithmetic is in thousandths of a retry, in whole numbers.
 
 use super::names::{Entered, Names};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 /// The settings of the retry budget.

@@ -8,6 +8,7 @@ use super::terms::{Outcome, PermitId, VendorLimit};
 use super::vendor::Cost;
 use super::{Control, Target};
 use crate::class::{ErrorClass, Scope};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 impl Control {
@@ -180,7 +181,7 @@ impl Control {
         let Some(target) = self.targets.list.get(target.index as usize) else { return };
         for index in target.queue.everybody() {
             if let Some(waiter) = self.waiters.get(index) {
-                self.woken.push_back(waiter.call);
+                self.woken.push_back(waiter.call.0);
             }
         }
     }

@@ -8,6 +8,8 @@ use super::target::Bucket;
 use super::terms::{LimitKind, LimitWindow, VendorLimit};
 use super::{Breaker, Control};
 use crate::class::ErrorClass;
+use crate::prelude::*;
+use crate::text::{self, hex_digit, number, push_number};
 use crate::time::{Instant, Millis};
 
 /// Writes JSON without a tree: members and elements separate themselves.
@@ -46,7 +48,7 @@ impl Json<'_> {
                 c if c < ' ' => {
                     self.0.push_str("\\u00");
                     self.0.push(if c < '\u{10}' { '0' } else { '1' });
-                    self.0.push(char::from_digit(u32::from(c) & 15, 16).unwrap_or('0'));
+                    self.0.push(hex_digit(c as u8));
                 }
                 c => self.0.push(c),
             }
@@ -56,7 +58,7 @@ impl Json<'_> {
 
     fn number(&mut self, number: u64) {
         self.comma();
-        self.0.push_str(&number.to_string());
+        push_number(self.0, number);
     }
 
     fn member(&mut self, key: &str, number: Option<u64>) {
@@ -223,8 +225,8 @@ impl Control {
 
     /// Takes in a snapshot. Lines that do not fit the configuration, or that are not understood, are passed over.
     pub fn restore(&mut self, snapshot: &str, now: Instant) {
-        for line in snapshot.lines() {
-            let fields: Vec<&str> = line.split('\t').collect();
+        for line in text::pieces(snapshot, "\n") {
+            let fields: Vec<&str> = text::pieces(line, "\t").collect();
             match fields.as_slice() {
                 ["breaker", class, name, openings, until] => self.restore_breaker(class, name, openings, until, now),
                 ["key", class, id] => {
@@ -297,7 +299,7 @@ fn write_breaker(json: &mut Json<'_>, name: &str, breaker: &Breaker) {
 
 /// A line of a snapshot. A name with a tab or a line break in it is left out with its whole line.
 fn line(out: &mut String, kind: &str, texts: &[&str], numbers: &[u64]) {
-    if texts.iter().any(|text| text.contains(['\t', '\n', '\r'])) {
+    if texts.iter().any(|text| text.bytes().any(|byte| matches!(byte, b'\t' | b'\n' | b'\r'))) {
         return;
     }
     out.push_str(kind);
@@ -307,13 +309,9 @@ fn line(out: &mut String, kind: &str, texts: &[&str], numbers: &[u64]) {
     }
     for number in numbers {
         out.push('\t');
-        out.push_str(&number.to_string());
+        push_number(out, *number);
     }
     out.push('\n');
-}
-
-fn number(text: &str) -> Option<u64> {
-    text.parse().ok()
 }
 
 impl Bucket {

@@ -13,8 +13,8 @@ use super::queue::Queue;
 use super::terms::{BucketId, KeyId, Priority, Reason};
 use super::vendor::{Cost, Vendor};
 use crate::class::ErrorClass;
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
-use std::collections::VecDeque;
 
 /// Batch work leaves a tenth of the limits alone for this long after interactive work was last seen.
 const INTERACTIVE_MEMORY: Millis = Millis(60_000);
@@ -143,7 +143,7 @@ pub(crate) struct Target {
     pub(crate) model_breaker: Slot,
     pub(crate) buckets: Vec<Bucket>,
     /// Buckets by recency, the least recently used first.
-    order: VecDeque<usize>,
+    order: Vec<usize>,
     pub(crate) queue: Queue,
     pub(crate) speed: Speed,
     interactive_at: Instant,
@@ -230,7 +230,7 @@ impl Target {
             if bucket.turns_left == 0 {
                 bucket.turns_left = bucket.weight.max(1);
                 self.order.remove(place);
-                self.order.push_back(index);
+                self.order.push(index);
             }
         }
         Ok(index)

@@ -9,6 +9,7 @@ use super::names::{Entered, Names, Slot};
 use super::terms::{Priority, Reason};
 use super::vendor::Cost;
 use crate::order::Order;
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 /// A token bucket of a minute's worth; levels are in 60,000ths, so that refilling is exact.

@@ -6,6 +6,7 @@
 //! A fixed window stays empty until its reset. A response that was sent before the one last read never overwrites it.
 
 use super::terms::{LimitKind, LimitWindow, VendorLimit};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 /// Limits remembered for a bucket; a response that states more is cut.
@@ -248,8 +249,24 @@ impl Known {
 
 /// `a * b / c` without overflow in between.
 fn mul_div(a: u64, b: u64, c: u64) -> u64 {
+    if let Some(product) = a.checked_mul(b) {
+        return product.checked_div(c).unwrap_or(u64::MAX);
+    }
+    // Long division, bit by bit: a division of 128 bits would be a kilobyte of wasm, and such numbers are rare.
     let product = u128::from(a).saturating_mul(u128::from(b));
-    u64::try_from(product.checked_div(u128::from(c)).unwrap_or(u128::MAX)).unwrap_or(u64::MAX)
+    let (mut rest, mut quotient) = (0_u128, 0_u64);
+    if product >> 64 >= u128::from(c) {
+        return u64::MAX;
+    }
+    for bit in (0..128_u32).rev() {
+        rest = (rest << 1) | ((product >> bit) & 1);
+        quotient <<= 1;
+        if rest >= u128::from(c) {
+            rest = rest.wrapping_sub(u128::from(c));
+            quotient |= 1;
+        }
+    }
+    quotient
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 
 #![allow(unreachable_pub, reason = "wasm-bindgen exports public items only")]
 
-use super::to_u64;
+use super::{FIELDS, to_u64};
 use crate::classify::{CustomRule, Signal, TransportError};
 use crate::headers::Headers;
 use crate::ledger::FIELD;
 use crate::outlook::outlook;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::request::target;
+use crate::text;
 use crate::time::Instant;
 use wasm_bindgen::prelude::*;
 
@@ -22,12 +24,12 @@ use wasm_bindgen::prelude::*;
 #[wasm_bindgen]
 #[must_use]
 pub fn classify(now: f64, facts: &str, status: u16, headers: &str, body: &[u8], stream: bool, errors: &str) -> String {
-    let mut fields = facts.split(FIELD);
+    let mut fields = text::pieces(facts, FIELDS);
     let mut field = || fields.next().unwrap_or("");
     let (provider, protocol, url, rules) = (field(), field(), field(), field());
     let custom = match if rules.is_empty() { Ok(Vec::new()) } else { CustomRule::parse_all(rules) } {
         Ok(custom) => custom,
-        Err(error) => return error.to_string(),
+        Err(error) => return error.message(),
     };
     let mut out = String::new();
     let found = outlook(&Signal {

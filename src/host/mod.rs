@@ -19,13 +19,17 @@ use crate::engine::{Begin, CustomProvider, Engine};
 use crate::headers::Headers;
 use crate::ledger::FIELD;
 use crate::policy::Policy;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::settings;
 use crate::stream::CommitOn;
+use crate::text::{self, decimal};
 use crate::time::{Instant, Millis};
-use std::rc::Rc;
+use alloc::rc::Rc;
 use wasm_bindgen::prelude::*;
 
+/// Separates the fields of what comes packed: [`FIELD`].
+const FIELDS: &str = "\u{1f}";
 /// Set in an answer when records wait to be taken.
 const RECORDS: u32 = 32;
 /// Set in an answer when other calls should ask again.
@@ -65,7 +69,7 @@ impl Core {
             _ => Policy::STANDARD,
         };
         let policy = policy(limits, preset);
-        let control = Control::new(settings::read(control)).map_err(|error| error.to_string())?;
+        let control = Control::new(settings::read(control)).map_err(|error| error.message())?;
         Ok(Self {
             engine: Engine::new(seed, secret, policy, control),
             wake_in: f64::INFINITY,
@@ -82,11 +86,11 @@ impl Core {
         let rules: Rc<[CustomRule]> = match if rules.is_empty() { Ok(Vec::new()) } else { CustomRule::parse_all(rules) }
         {
             Ok(rules) => rules.into(),
-            Err(error) => return error.to_string(),
+            Err(error) => return error.message(),
         };
         self.engine.add_provider(CustomProvider {
             name: name.to_owned(),
-            matches: matches.split(FIELD).filter(|m| !m.is_empty()).map(str::to_owned).collect(),
+            matches: text::pieces(matches, FIELDS).filter(|m| !m.is_empty()).map(str::to_owned).collect(),
             protocol: Protocol::from_name(protocol),
             rules,
             policy: (!limits.is_empty()).then(|| policy(limits, *self.engine.policy())),
@@ -118,7 +122,7 @@ impl Core {
         deadline: f64,
         tokens: f64,
     ) -> u32 {
-        let mut fields = context.split(FIELD);
+        let mut fields = text::pieces(context, FIELDS);
         let mut field = || fields.next().unwrap_or("");
         if !body.is_empty() {
             self.engine.request_body(body.as_bytes());
@@ -157,6 +161,15 @@ impl Core {
     /// The body, or the rest of it; `complete` is false if it goes on after what was read.
     pub fn body(&mut self, id: u32, now: f64, bytes: &[u8], complete: bool) -> u32 {
         self.handle(id, now, Input::Body { bytes, complete })
+    }
+
+    /// The timer fired while a body is being read: when its last byte came, and the last that is not blank (negative: none).
+    #[wasm_bindgen(js_name = bodyTimer)]
+    pub fn body_timer(&mut self, id: u32, now: f64, last_byte: f64, last_content: f64) -> u32 {
+        let at = |time: f64| (time >= 0.0).then(|| Instant(to_u64(time)));
+        let progress = Input::Progress { last_byte: at(last_byte), last_content: at(last_content) };
+        self.engine.handle(id, progress, Instant(to_u64(now)));
+        self.handle(id, now, Input::Timer)
     }
 
     /// The next chunk of a stream.
@@ -203,7 +216,7 @@ impl Core {
     /// The user's hook has judged: class, scope, reason, packed ("" leaves the verdict), whether it is retryable, and the
     /// wait hint (negative: none).
     pub fn judged(&mut self, id: u32, now: f64, verdict: &str, retryable: bool, wait_hint: f64) -> u32 {
-        let mut fields = verdict.split(FIELD);
+        let mut fields = text::pieces(verdict, FIELDS);
         let overruled = fields.next().and_then(ErrorClass::from_name).map(|class| Classification {
             class,
             retryable,
@@ -385,7 +398,7 @@ impl Core {
 
 /// Packs class, retryable, scope, wait hint, reason, rule.
 fn push_verdict(out: &mut String, verdict: &Classification) {
-    let hint = verdict.wait_hint.map_or_else(String::new, |m| m.0.to_string());
+    let hint = decimal(verdict.wait_hint.map(|m| m.0));
     let retryable = if verdict.retryable { "1" } else { "0" };
     for field in [verdict.class.name(), retryable, verdict.scope.name(), &hint, &verdict.reason, &verdict.rule] {
         out.push_str(field);

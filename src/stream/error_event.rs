@@ -9,6 +9,7 @@ use crate::class::ErrorClass::{
     self, AuthError, BadRequest, Cancelled, ConnectionError, ContentFiltered, Overloaded, PermissionError,
     QuotaExhausted, RateLimited, RequestTooLarge, StreamInterrupted, Timeout,
 };
+use crate::prelude::*;
 use crate::protocol::Protocol;
 
 /// Appends the error event to `out`.

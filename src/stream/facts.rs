@@ -2,6 +2,7 @@
 
 use super::member::Cursor;
 use super::word::Word;
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 /// Tokens as the provider counted them. Nothing is made up: `None` is what it did not say.

@@ -20,6 +20,7 @@ use super::lines::Place;
 use super::protocol::{Finish, Meaning, Reader};
 use super::scan::{Cut, Found, Framing, Kind, Scanner};
 use crate::class::ErrorClass;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::time::{Instant, Millis};
 

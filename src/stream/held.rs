@@ -5,6 +5,7 @@
 //! finish reason behind two megabytes of picture is still read. Past [`HARD_MAX`] nothing more is copied.
 //! What is kept depends on byte positions alone, so any chunking leaves the same bytes here.
 
+use crate::prelude::*;
 use memchr::memchr2;
 
 /// Bytes of an event that are kept unchanged.

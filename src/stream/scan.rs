@@ -9,6 +9,7 @@ use super::json_array::JsonValues;
 use super::lines::Place;
 use super::ndjson::Ndjson;
 use super::sse::Sse;
+use crate::prelude::*;
 use crate::protocol::Protocol;
 
 /// How events are set apart in the body.

@@ -4,7 +4,10 @@ import { describe, it } from "node:test";
 import { createKeel, KeelConfigError, KeelError } from "evenkeel";
 
 const OPENAI = "https://api.openai.com/v1/chat/completions";
-const GOOD = { choices: [{ message: { content: "hi" }, finish_reason: "stop" }], usage: { prompt_tokens: 3, completion_tokens: 9 } };
+const GOOD = {
+  choices: [{ message: { content: "hi" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 3, completion_tokens: 9 },
+};
 
 /** A provider that answers by the key that it sees, and remembers the keys. */
 function provider(answers) {
@@ -23,7 +26,8 @@ function provider(answers) {
   return { fetch, seen, keys: () => seen.map((one) => one.key) };
 }
 
-const fail = (status, error, headers = {}) => Response.json({ error: { message: "no", ...error } }, { status, headers });
+const fail = (status, error, headers = {}) =>
+  Response.json({ error: { message: "no", ...error } }, { status, headers });
 const pool = (organisation, keys, more = {}) => ({
   provider: "openai",
   organisation,
@@ -33,10 +37,24 @@ const pool = (organisation, keys, more = {}) => ({
 
 function keelOf(upstream, options = {}) {
   const records = [];
-  const keel = createKeel({ fetch: upstream.fetch, ledger: (r) => records.push(r), retry: { baseMs: 1, capMs: 2 }, ...options });
-  const call = (url = OPENAI, headers = { authorization: "Bearer placeholder" }, body = { model: "gpt-5" }, signal = null) =>
-    keel.fetch(url, { method: "POST", headers, body: JSON.stringify(body), signal });
-  return { keel, records, call, notices: () => records.filter((r) => r.type === "notice").map((r) => `${r.kind} ${r.subject}`) };
+  const keel = createKeel({
+    fetch: upstream.fetch,
+    ledger: (r) => records.push(r),
+    retry: { baseMs: 1, capMs: 2 },
+    ...options,
+  });
+  const call = (
+    url = OPENAI,
+    headers = { authorization: "Bearer placeholder" },
+    body = { model: "gpt-5" },
+    signal = null,
+  ) => keel.fetch(url, { method: "POST", headers, body: JSON.stringify(body), signal });
+  return {
+    keel,
+    records,
+    call,
+    notices: () => records.filter((r) => r.type === "notice").map((r) => `${r.kind} ${r.subject}`),
+  };
 }
 
 describe("pools", () => {
@@ -51,7 +69,9 @@ describe("pools", () => {
     });
     await call();
     await call("https://api.anthropic.com/v1/messages", { "x-api-key": "placeholder" });
-    await call("https://generativelanguage.googleapis.com/v1beta/models/gemini-3:generateContent", { "x-goog-api-key": "p" });
+    await call("https://generativelanguage.googleapis.com/v1beta/models/gemini-3:generateContent", {
+      "x-goog-api-key": "p",
+    });
     await call("https://generativelanguage.googleapis.com/v1beta/models/gemini-3:generateContent?key=p", {});
     assert.deepEqual(upstream.keys(), ["sk-one", "sk-two", "sk-three", "sk-three"]);
     await keel.flush();
@@ -64,7 +84,9 @@ describe("pools", () => {
   });
 
   it("go on with another organisation at once when one has no money left, and leave that one alone", async () => {
-    const upstream = provider((key) => (key === "sk-a1" ? fail(429, { code: "insufficient_quota", type: "insufficient_quota" }) : undefined));
+    const upstream = provider((key) =>
+      key === "sk-a1" ? fail(429, { code: "insufficient_quota", type: "insufficient_quota" }) : undefined,
+    );
     const { call, notices } = keelOf(upstream, { pools: [pool("a", ["a1"]), pool("b", ["b1"])] });
     for (let n = 0; n < 4; n += 1) assert.equal((await call()).status, 200);
     assert.equal(upstream.keys().filter((key) => key === "sk-a1").length, 1);
@@ -83,7 +105,9 @@ describe("pools", () => {
 
   it("disable a key that is refused, use the next, and enable it again when a person says so", async () => {
     let revoked = true;
-    const upstream = provider((key) => (key === "sk-a1" && revoked ? fail(401, { code: "invalid_api_key" }) : undefined));
+    const upstream = provider((key) =>
+      key === "sk-a1" && revoked ? fail(401, { code: "invalid_api_key" }) : undefined,
+    );
     const { call, keel, notices } = keelOf(upstream, { pools: [pool("a", ["a1", "a2"])] });
     for (let n = 0; n < 3; n += 1) assert.equal((await call()).status, 200);
     assert.equal(upstream.keys().filter((key) => key === "sk-a1").length, 1);
@@ -99,7 +123,13 @@ describe("pools", () => {
   it("fail clearly when a key's function rejects, without the key", async () => {
     const upstream = provider(() => undefined);
     const { call } = keelOf(upstream, {
-      pools: [{ provider: "openai", organisation: "a", keys: [{ id: "vault", value: () => Promise.reject(new Error("vault sealed")) }] }],
+      pools: [
+        {
+          provider: "openai",
+          organisation: "a",
+          keys: [{ id: "vault", value: () => Promise.reject(new Error("vault sealed")) }],
+        },
+      ],
     });
     const error = await call().then(assert.fail, (e) => e);
     assert.ok(error instanceof KeelError, String(error));
@@ -108,10 +138,13 @@ describe("pools", () => {
   });
 
   it("end with the deadline when a key's function hangs", async () => {
-    const { call } = keelOf(provider(() => undefined), {
-      timeouts: { totalMs: 50 },
-      pools: [{ provider: "openai", organisation: "a", keys: [{ id: "slow", value: () => new Promise(() => {}) }] }],
-    });
+    const { call } = keelOf(
+      provider(() => undefined),
+      {
+        timeouts: { totalMs: 50 },
+        pools: [{ provider: "openai", organisation: "a", keys: [{ id: "slow", value: () => new Promise(() => {}) }] }],
+      },
+    );
     const error = await call().then(assert.fail, (e) => e);
     assert.equal(error.class, "timeout");
   });
@@ -119,7 +152,10 @@ describe("pools", () => {
   it("send to the pool's own base URL, with its models only", async () => {
     const upstream = provider(() => undefined);
     const { call } = keelOf(upstream, {
-      pools: [pool("eu", ["e1"], { baseURL: "https://eu.gateway.io/llm", models: ["gpt-5"] }), pool("us", ["u1"], { models: ["gpt-5-mini"] })],
+      pools: [
+        pool("eu", ["e1"], { baseURL: "https://eu.gateway.io/llm", models: ["gpt-5"] }),
+        pool("us", ["u1"], { models: ["gpt-5-mini"] }),
+      ],
     });
     await call();
     await call(OPENAI, { authorization: "Bearer p" }, { model: "gpt-5-mini" });
@@ -158,7 +194,10 @@ describe("pools", () => {
 describe("breakers", () => {
   it("open after failures in a row, refuse at once with the time to come back, and say so", async () => {
     const upstream = provider(() => fail(500, { type: "server_error" }));
-    const { call, notices, keel } = keelOf(upstream, { retry: { maxAttempts: 1 }, breaker: { consecutiveFailures: 3, cooldownMs: 60_000 } });
+    const { call, notices, keel } = keelOf(upstream, {
+      retry: { maxAttempts: 1 },
+      breaker: { consecutiveFailures: 3, cooldownMs: 60_000 },
+    });
     for (let n = 0; n < 3; n += 1) assert.equal((await call()).status, 500);
     const error = await call().then(assert.fail, (e) => e);
     assert.equal(error.reason, "breaker_open");

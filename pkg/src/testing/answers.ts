@@ -1,6 +1,12 @@
 /** Answers as the providers write them, ready to be steps of a script. Spread one to change it: `{ ...openai.chat("hi"), cutAt: 40 }`. */
 import type { Step } from "./upstream.js";
 
+/** A streamed answer, whose parts can be cut, reordered or slowed down. */
+export interface StreamStep extends Step {
+  /** Its events, one a part. */
+  chunks: string[];
+}
+
 const CREATED = 1_767_225_600;
 const SSE = { "content-type": "text/event-stream; charset=utf-8" };
 
@@ -49,7 +55,7 @@ export const openai = {
     };
   },
   /** A streamed answer, one chunk a word. */
-  chatStream(text: string, model = "gpt-5"): Step & { chunks: string[] } {
+  chatStream(text: string, model = "gpt-5"): StreamStep {
     const chunk = (delta: object, reason: string | null = null): string =>
       sse({
         id: "chatcmpl-test",
@@ -131,7 +137,7 @@ export const anthropic = {
     };
   },
   /** A streamed answer, one chunk an event. */
-  messageStream(text: string, model = "claude-sonnet-4-5"): Step & { chunks: string[] } {
+  messageStream(text: string, model = "claude-sonnet-4-5"): StreamStep {
     const event = (type: string, rest: object = {}): string => sse({ type, ...rest }, type);
     const message = {
       id: "msg_test",

@@ -3,7 +3,15 @@ import type { Clock } from "../types.js";
 import { type FaultKind, type RuntimeName, transportError } from "./faults.js";
 
 /** A part of a body; with `wait`, it comes so many milliseconds after the one before. */
-export type Chunk = string | Uint8Array | { readonly data: string | Uint8Array; readonly wait: number };
+export type Chunk =
+  | string
+  | Uint8Array
+  | {
+      /** The bytes. */
+      readonly data: string | Uint8Array;
+      /** Milliseconds before them. */
+      readonly wait: number;
+    };
 
 /** How one request is answered. Without any member: 200 and an empty body. */
 export interface Step {
@@ -42,7 +50,9 @@ export interface SeenRequest {
   readonly n: number;
   /** When it came, by the clock. */
   readonly at: number;
+  /** Where it went. */
   readonly url: string;
+  /** Its method, in upper case. */
   readonly method: string;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;

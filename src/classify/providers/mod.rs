@@ -8,8 +8,10 @@ use super::table::Table;
 use crate::headers::Headers;
 use crate::json::Value;
 use crate::limits::Window;
+use crate::prelude::*;
 use crate::protocol::Protocol;
-use std::borrow::Cow;
+use crate::text;
+use alloc::borrow::Cow;
 
 include!(concat!(env!("OUT_DIR"), "/providers.rs"));
 
@@ -59,7 +61,7 @@ pub fn by_name(name: &str) -> Option<&'static Provider> {
 /// The provider of that host (any case, without port).
 #[must_use]
 pub fn by_host(host: &str) -> Option<&'static Provider> {
-    if host.len() > 253 || !host.contains('.') {
+    if host.len() > 253 || !text::has(host, ".") {
         return None;
     }
     let host = host.to_ascii_lowercase();
@@ -97,7 +99,7 @@ pub(crate) const fn of_protocol(protocol: Protocol) -> &'static str {
 
 /// Whether `host` fits `pattern`; one `*` stands for any text that isn't empty.
 fn host_matches(pattern: &str, host: &str) -> bool {
-    match pattern.split_once('*') {
+    match text::cut(pattern, "*") {
         None => pattern == host,
         Some((head, tail)) => {
             host.len() > head.len().saturating_add(tail.len()) && host.starts_with(head) && host.ends_with(tail)
@@ -110,7 +112,7 @@ const REQUEST_IDS: &[&str] =
     &["x-request-id", "request-id", "x-amzn-requestid", "apim-request-id", "x-generation-id", "cf-ray"];
 
 fn clean(id: &str) -> Option<&str> {
-    let id = id.get(..id.len().min(128))?.trim();
+    let id = id.get(..id.len().min(128))?.trim_ascii();
     (!id.is_empty() && id.bytes().all(|b| b.is_ascii_graphic())).then_some(id)
 }
 

@@ -13,6 +13,7 @@
 //! `bedrock-sdk`; vercel/ai `amazon-bedrock`.
 
 use super::{Choices, Meaning, anthropic, finish};
+use crate::prelude::*;
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
 use crate::stream::word::Word;

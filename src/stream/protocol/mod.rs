@@ -15,6 +15,7 @@ use super::facts::{StreamFacts, safe_text};
 use super::member::Cursor;
 use super::scan::Kind;
 use super::word::{Word, word};
+use crate::prelude::*;
 use crate::protocol::Protocol;
 
 /// What a finish reason says of the answer.

@@ -15,6 +15,7 @@
 //! ggml-org/llama.cpp#16104.
 
 use super::{Choices, Finish, Meaning, finish};
+use crate::prelude::*;
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
 use crate::stream::word::Word;
