@@ -113,7 +113,18 @@ export const STAGES = [
   {
     name: "clippy-wasm",
     about: "clippy of the wasm side",
-    command: ["cargo", "clippy", "--lib", "--target", "wasm32-unknown-unknown", "--features", "module", "--", "-D", "warnings"],
+    command: [
+      "cargo",
+      "clippy",
+      "--lib",
+      "--target",
+      "wasm32-unknown-unknown",
+      "--features",
+      "module",
+      "--",
+      "-D",
+      "warnings",
+    ],
     needs: wasmTarget,
   },
   {

@@ -10,7 +10,9 @@ const TARGET = "wasm32-unknown-unknown";
 
 /** The crate and the command line of wasm-bindgen must agree to the last digit, so the version is the crate's. */
 export function wasmBindgenVersion() {
-  const version = /^wasm-bindgen\s*=\s*(?:\{ version = )?"=([\d.]+)"/m.exec(readFileSync(join(ROOT, "Cargo.toml"), "utf8"))?.[1];
+  const version = /^wasm-bindgen\s*=\s*(?:\{ version = )?"=([\d.]+)"/m.exec(
+    readFileSync(join(ROOT, "Cargo.toml"), "utf8"),
+  )?.[1];
   if (version === undefined) throw new Stop('Cargo.toml must pin wasm-bindgen exactly: `wasm-bindgen = "=0.2.x"`');
   return version;
 }
