@@ -10,7 +10,7 @@ import { credentialOf, type OwnedKey, secretOf, withKey } from "./pools.js";
 import { type Held, Pump } from "./pump.js";
 import { unpack } from "./records.js";
 import { type Change, concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
-import { packHeaders, rewrap, synthesize, wholeBody } from "./response.js";
+import { packHeaders, rewrap, synthesize, webResponse, wholeBody } from "./response.js";
 import type { Sinks } from "./sinks.js";
 import { line, packError } from "./transport.js";
 import type {
@@ -295,6 +295,7 @@ class Drive {
       return core.transport(this.#id, this.#now(), packError(error));
     }
     if (outcome === "cancelled") return DO.CONTINUE;
+    outcome = webResponse(outcome);
     this.#response = outcome;
     if (outcome.type === "error")
       return core.transport(this.#id, this.#now(), packError(new TypeError("network error")));
