@@ -514,7 +514,6 @@ impl Call {
             let count = vendor_limits(provider, headers, self.now, &mut reported);
             world.control.on_head(permit.id, reported.get(..count).unwrap_or(&[]), status < 400, self.now);
         }
-        let failed = status >= 400;
         if status == 200 && self.is_streamed(headers.get("content-type").unwrap_or("")) {
             return self.begin_stream(headers);
         }
@@ -522,9 +521,15 @@ impl Call {
         if matches!(status, 101 | 204 | 205 | 304) {
             return self.succeed(world);
         }
-        Action::ReadBody {
-            cap: if failed { ERROR_BODY_CAP.min(self.spec.policy.max_body) } else { self.spec.policy.max_body },
-        }
+        Action::ReadBody { cap: self.read_cap() }
+    }
+
+    /// How many bytes of the body at hand are read at most; 0 if none is being read.
+    #[must_use]
+    pub fn read_cap(&self) -> u64 {
+        let State::Body(reading) = &self.state else { return 0 };
+        let most = self.spec.policy.max_body;
+        if reading.status >= 400 { ERROR_BODY_CAP.min(most) } else { most }
     }
 
     fn on_body(&mut self, reading: &Reading, bytes: &[u8], complete: bool, world: &mut World<'_>) -> Action {

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * The public types. Times are milliseconds unless a name says otherwise; options are camelCase, records snake_case.
  */
