@@ -30,6 +30,8 @@ const FIELD = "\u001f";
 const NOTICE = `notice${FIELD}`;
 /** Longest delay a host timer takes; a longer one would fire at once. */
 const MAX_DELAY = 2_147_483_647;
+/** A timer that fires so much after its time says that the host had no time for anything else either. */
+const LATE_MS = 50;
 /** Bytes of a body that cross to the core in one piece. */
 const WHOLE_BODY = 4_194_304;
 /** Bytes of a part of a larger one. */
@@ -204,8 +206,15 @@ class Drive {
   };
 
   readonly #onTimer = (): void => {
-    this.#timer = undefined;
+    const { clock } = this.#shared;
+    const late = clock.now() - this.#timerDue;
     this.#timerDue = Number.POSITIVE_INFINITY;
+    if (late > LATE_MS) {
+      // The process itself was busy: what came meanwhile is let in before an upstream is taken for silent.
+      this.#timer = clock.setTimeout(this.#onTimer, 0);
+      return;
+    }
+    this.#timer = undefined;
     this.#interrupt?.("timer");
   };
 
