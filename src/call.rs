@@ -299,7 +299,7 @@ impl Call {
                 Action::Continue
             }
             (Input::Progress { last_byte, last_content }, State::Body(reading)) => {
-                reading.on_progress(last_byte, last_content);
+                reading.on_progress(last_byte, last_content, self.now);
                 Action::Continue
             }
             (Input::Body { bytes, complete }, State::Body(reading)) => {
@@ -333,7 +333,7 @@ impl Call {
         match &self.state {
             State::Head if self.now < self.glance_at => self.head_until().min(self.glance_at),
             State::Head => self.head_until(),
-            State::Body(reading) => reading.next_deadline(&self.spec.policy).0.min(self.attempt_until),
+            State::Body(reading) => reading.next_look(&self.spec.policy).min(self.attempt_until),
             State::Stream(streaming) => {
                 streaming.guard.next_deadline().map_or(self.attempt_until, |(at, _)| at.min(self.attempt_until))
             }
@@ -480,7 +480,7 @@ impl Call {
         } else {
             Instant::NEVER
         };
-        self.glance_at = self.now.plus(policy.chunk_gap);
+        self.glance_at = self.now.plus(policy.chunk_gap.min(policy.content_gap));
         let bucket = self
             .permit
             .and_then(|permit| world.control.bucket(permit.bucket))
@@ -514,7 +514,6 @@ impl Call {
             let count = vendor_limits(provider, headers, self.now, &mut reported);
             world.control.on_head(permit.id, reported.get(..count).unwrap_or(&[]), status < 400, self.now);
         }
-        let failed = status >= 400;
         if status == 200 && self.is_streamed(headers.get("content-type").unwrap_or("")) {
             return self.begin_stream(headers);
         }
@@ -522,9 +521,15 @@ impl Call {
         if matches!(status, 101 | 204 | 205 | 304) {
             return self.succeed(world);
         }
-        Action::ReadBody {
-            cap: if failed { ERROR_BODY_CAP.min(self.spec.policy.max_body) } else { self.spec.policy.max_body },
-        }
+        Action::ReadBody { cap: self.read_cap() }
+    }
+
+    /// How many bytes of the body at hand are read at most; 0 if none is being read.
+    #[must_use]
+    pub fn read_cap(&self) -> u64 {
+        let State::Body(reading) = &self.state else { return 0 };
+        let most = self.spec.policy.max_body;
+        if reading.status >= 400 { ERROR_BODY_CAP.min(most) } else { most }
     }
 
     fn on_body(&mut self, reading: &Reading, bytes: &[u8], complete: bool, world: &mut World<'_>) -> Action {
@@ -645,7 +650,11 @@ impl Call {
             };
         }
         let in_head = matches!(self.state, State::Head);
-        if in_head && self.now < self.head_until() {
+        let due = match &self.state {
+            State::Body(reading) => reading.next_deadline(&self.spec.policy).0.min(self.attempt_until),
+            _ => self.head_until(),
+        };
+        if !matches!(self.state, State::Stream(_)) && self.now < due {
             return Action::Continue;
         }
         let (reason, rule) = if self.now >= self.spec.deadline {

@@ -269,13 +269,13 @@ class Drive {
 
   async #send(): Promise<number> {
     const core = this.#core;
-    this.#arm(core.wakeIn);
+    this.#arm();
     const attempt = new AbortController();
     this.#attempt = attempt;
     this.#response = undefined;
     this.#read = undefined;
     this.#held = undefined;
-    const key = this.#shared.keys[core.keyIndex];
+    const key = this.#shared.keys[core.keyIndex(this.#id)];
     let outcome: Response | Interrupt;
     try {
       outcome = await this.#race(
@@ -286,7 +286,7 @@ class Drive {
       while (outcome === "timer" || outcome === "woken") {
         const code = core.timer(this.#id, this.#now());
         if ((code & ACTION) !== DO.CONTINUE) return code;
-        this.#arm(core.wakeIn);
+        this.#arm();
         outcome = await this.#race(undefined);
       }
     } catch (error) {
@@ -325,16 +325,16 @@ class Drive {
 
   async #body(): Promise<number> {
     const core = this.#core;
-    const cap = core.readCap;
+    const cap = core.readCap(this.#id);
     const progress: Progress = { clock: this.#shared.clock, byteAt: -1, contentAt: -1 };
-    this.#arm(core.wakeIn);
+    this.#arm();
     let outcome: Read | Interrupt;
     try {
       outcome = await this.#race(readBody(this.#response as Response, cap, progress));
       while (outcome === "timer" || outcome === "woken") {
         const code = core.bodyTimer(this.#id, this.#now(), progress.byteAt, progress.contentAt);
         if ((code & ACTION) !== DO.CONTINUE) return code;
-        this.#arm(core.wakeIn);
+        this.#arm();
         outcome = await this.#race(undefined);
       }
     } catch (error) {
@@ -358,9 +358,9 @@ class Drive {
     const waiters = this.#waiters;
     try {
       for (;;) {
-        this.#arm(core.wakeIn);
         const now = this.#now();
-        waiters.add(this.#id, () => this.#interrupt?.("woken"), now + core.wakeIn, now);
+        this.#arm(now);
+        waiters.add(this.#id, () => this.#interrupt?.("woken"), now + core.wakeIn(this.#id, now), now);
         const why = await this.#race<never>(undefined);
         if (why === "cancelled") return DO.CONTINUE;
         const code = why === "woken" ? core.woken(this.#id, this.#now()) : core.timer(this.#id, this.#now());
@@ -485,14 +485,14 @@ class Drive {
     const held: Uint8Array[] = [];
     this.#held = { reader, chunks: held, last: undefined };
     for (;;) {
-      this.#arm(core.wakeIn);
+      this.#arm();
       let outcome: ReadableStreamReadResult<Uint8Array> | Interrupt;
       try {
         outcome = await this.#race(reader.read());
         while (outcome === "timer" || outcome === "woken") {
           const code = core.timer(this.#id, this.#now());
           if ((code & ACTION) !== DO.CONTINUE) return code;
-          this.#arm(core.wakeIn);
+          this.#arm();
           outcome = await this.#race(undefined);
         }
       } catch (error) {
@@ -526,7 +526,7 @@ class Drive {
     }).then((packed) => this.#shared.sinks.emitPacked(packed));
     const pump = new Pump(held.reader, held.chunks, {
       now: () => this.#now(),
-      chunk: (bytes) => this.#core.chunk(this.#id, this.#now(), bytes),
+      chunk: (bytes, now) => this.#core.chunk(this.#id, now, bytes),
       end: () => this.#core.streamEnd(this.#id, this.#now()),
       idle: (ms) => void this.#core.idle(this.#id, this.#now(), ms),
       broken: (error) => {
@@ -535,7 +535,7 @@ class Drive {
       },
       timer: () => this.#core.timer(this.#id, this.#now()),
       cancelled: () => this.#core.cancelled(this.#id, this.#now()),
-      arm: () => this.#arm(this.#core.wakeIn),
+      arm: (now) => this.#arm(now),
       pass: () => this.#core.pass(this.#id),
       tail: () => this.#core.tail(this.#id),
       stop: (reason) => this.#stop(reason),
@@ -586,9 +586,10 @@ class Drive {
   }
 
   /** One timer a call: it is moved only if it has to fire earlier, and asks the core when it fires. */
-  #arm(ms: number): void {
+  #arm(now = this.#now()): void {
     const clock = this.#shared.clock;
-    const due = clock.now() + ms;
+    const ms = this.#core.wakeIn(this.#id, now);
+    const due = now + ms;
     if (due >= this.#timerDue && this.#timer !== undefined) return;
     this.#disarm();
     if (ms === Number.POSITIVE_INFINITY) return;

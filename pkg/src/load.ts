@@ -15,7 +15,7 @@ let failure: unknown;
  * @param source - `evenkeel/core.wasm`, compiled or as bytes. A second call changes nothing.
  * @throws Whatever the host throws when it refuses to compile or instantiate WebAssembly.
  */
-export function install(source: WebAssembly.Module | BufferSource): void {
+export function install(source: (WebAssembly.Module & object) | BufferSource): void {
   if (installed) return;
   // By name and not by `instanceof`: a module may come from another realm (edge runtimes evaluate in a VM context).
   const compiled = Object.prototype.toString.call(source) === "[object WebAssembly.Module]";

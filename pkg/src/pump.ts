@@ -15,13 +15,13 @@ export interface Held {
 /** What the pump needs of the call that it ends. The methods that return a number return the core's answer. */
 export interface PumpCall {
   now(): number;
-  chunk(bytes: Uint8Array): number;
+  chunk(bytes: Uint8Array, now: number): number;
   end(): number;
   idle(ms: number): void;
   broken(error: unknown): number;
   timer(): number;
   cancelled(): number;
-  arm(): void;
+  arm(now: number): void;
   pass(): number;
   tail(): Uint8Array;
   stop(reason: unknown): void;
@@ -81,24 +81,24 @@ export class Pump {
         this.#controller?.error(reason);
         return;
       }
-      this.#tellIdle();
+      this.#tellIdle(this.#call.now());
       this.#act(this.#call.timer(), undefined);
-      if (!this.#over) this.#call.arm();
+      if (!this.#over) this.#call.arm(this.#call.now());
     });
   }
 
   #pull(): Promise<void> | undefined {
     if (this.#over) return undefined;
-    this.#tellIdle();
+    const now = this.#call.now();
+    this.#tellIdle(now);
     this.#reading = true;
-    this.#call.arm();
+    this.#call.arm(now);
     return this.#reader.read().then(this.#onRead, this.#onError);
   }
 
   /** Time in which nobody asked for bytes is not the provider's. */
-  #tellIdle(): void {
+  #tellIdle(now: number): void {
     if (this.#reading) return;
-    const now = this.#call.now();
     const idle = now - this.#idleSince;
     this.#idleSince = now;
     if (idle >= IDLE_MS) this.#guard(() => this.#call.idle(idle));
@@ -107,16 +107,19 @@ export class Pump {
   readonly #onRead = ({ done, value }: ReadableStreamReadResult<Uint8Array>): void => {
     this.#reading = false;
     if (this.#over) return;
-    this.#guard(() => {
+    try {
       if (done) {
         this.#act(this.#call.end(), undefined);
         return;
       }
-      const code = this.#call.chunk(value);
-      this.#idleSince = this.#call.now();
+      const now = this.#call.now();
+      const code = this.#call.chunk(value, now);
+      this.#idleSince = now;
       if ((code & ACTION) === DO.CONTINUE) this.#controller?.enqueue(value as Uint8Array<ArrayBuffer>);
       else this.#act(code, value);
-    });
+    } catch (error) {
+      this.#trapped(error);
+    }
   };
 
   readonly #onError = (error: unknown): void => {
@@ -176,11 +179,15 @@ export class Pump {
     try {
       step();
     } catch (error) {
-      this.#over = true;
-      const explained = this.#call.explain(error);
-      this.#call.finished(0);
-      this.#controller?.error(explained);
+      this.#trapped(error);
     }
+  }
+
+  #trapped(error: unknown): void {
+    this.#over = true;
+    const explained = this.#call.explain(error);
+    this.#call.finished(0);
+    this.#controller?.error(explained);
   }
 }
 

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * The public types. Times are milliseconds unless a name says otherwise; options are camelCase, records snake_case.
  */
@@ -162,6 +163,8 @@ export interface AttemptRecord {
   readonly longest_gap_ms: number | null;
   /** Body bytes received. */
   readonly bytes: number;
+  /** Events of a stream whose JSON was broken; they were passed on as they came. */
+  readonly malformed_events: number;
 }
 
 /** One logical request: one business-level call, as the caller sees it. */

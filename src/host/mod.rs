@@ -11,7 +11,7 @@
 mod classify;
 
 use crate::backoff::Jitter;
-use crate::call::{Action, Input};
+use crate::call::{Action, Call, Input};
 use crate::class::{Classification, ErrorClass, Scope};
 use crate::classify::{CustomRule, TransportError};
 use crate::control::Control;
@@ -40,9 +40,6 @@ const WOKEN: u32 = 64;
 #[derive(Debug)]
 pub struct Core {
     engine: Engine,
-    wake_in: f64,
-    read_cap: f64,
-    key_index: i32,
     woken: u32,
 }
 
@@ -72,9 +69,6 @@ impl Core {
         let control = Control::new(settings::read(control)).map_err(|error| error.message())?;
         Ok(Self {
             engine: Engine::new(seed, secret, policy, control),
-            wake_in: f64::INFINITY,
-            read_cap: 0.0,
-            key_index: -1,
             woken: 0,
         })
     }
@@ -144,7 +138,7 @@ impl Core {
         };
         let now = Instant(to_u64(now));
         let (id, action) = self.engine.begin(&begin, now);
-        id.wrapping_shl(7) | self.answer(id, action, now)
+        id.wrapping_shl(7) | self.answer(action)
     }
 
     /// The response head is there.
@@ -277,23 +271,28 @@ impl Core {
         out
     }
 
-    /// Milliseconds until the timer of the last answered call has to fire; infinite if none is needed.
-    #[wasm_bindgen(getter, js_name = wakeIn)]
-    pub fn wake_in(&self) -> f64 {
-        self.wake_in
+    /// Milliseconds until a call's timer has to fire; infinite if it needs none. Asked by number, since another call may
+    /// have been answered between a call's own answer and this.
+    #[wasm_bindgen(js_name = wakeIn)]
+    pub fn wake_in(&self, id: u32, now: f64) -> f64 {
+        match self.engine.call(id).map(Call::wake) {
+            Some(wake) if wake != Instant::NEVER => to_f64(Instant(to_u64(now)).until(wake).0),
+            _ => f64::INFINITY,
+        }
     }
 
     /// How many bytes of the body to read, after the action that asks for it.
-    #[wasm_bindgen(getter, js_name = readCap)]
-    pub fn read_cap(&self) -> f64 {
-        self.read_cap
+    #[wasm_bindgen(js_name = readCap)]
+    pub fn read_cap(&self, id: u32) -> f64 {
+        self.engine.call(id).map_or(0.0, |call| to_f64(call.read_cap()))
     }
 
     /// Which key of the pools to send, after the action that sends: its place among all keys in the order of the options;
     /// negative where the caller's own is sent.
-    #[wasm_bindgen(getter, js_name = keyIndex)]
-    pub fn key_index(&self) -> i32 {
-        self.key_index
+    #[wasm_bindgen(js_name = keyIndex)]
+    pub fn key_index(&self, id: u32) -> i32 {
+        let key = self.engine.call(id).and_then(Call::permit).and_then(|permit| permit.key);
+        key.and_then(|key| i32::try_from(key.0).ok()).unwrap_or(-1)
     }
 
     /// The number of a waiting call that should ask again; 0 if there is none.
@@ -365,25 +364,14 @@ impl Core {
     fn handle(&mut self, id: u32, now: f64, input: Input<'_>) -> u32 {
         let now = Instant(to_u64(now));
         let action = self.engine.handle(id, input, now);
-        self.answer(id, action, now)
+        self.answer(action)
     }
 
-    fn answer(&mut self, id: u32, action: Action, now: Instant) -> u32 {
-        self.wake_in = match self.engine.call(id).map(crate::call::Call::wake) {
-            Some(wake) if wake != Instant::NEVER => to_f64(now.until(wake).0),
-            _ => f64::INFINITY,
-        };
+    fn answer(&mut self, action: Action) -> u32 {
         let code = match action {
             Action::Continue => 0,
-            Action::Send => {
-                let key = self.engine.call(id).and_then(crate::call::Call::permit).and_then(|permit| permit.key);
-                self.key_index = key.and_then(|key| i32::try_from(key.0).ok()).unwrap_or(-1);
-                1
-            }
-            Action::ReadBody { cap } => {
-                self.read_cap = to_f64(cap);
-                2
-            }
+            Action::Send => 1,
+            Action::ReadBody { .. } => 2,
             Action::Sleep => 3,
             Action::Wait => 4,
             Action::Judge => 5,

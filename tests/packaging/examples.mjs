@@ -5,7 +5,9 @@
 // What needs something that this machine lacks is skipped out loud; where CI is set a skip is a failure. The last line
 // is `N passed, M failed` (and `, K skipped`).
 
+import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { dim, green, ROOT, red, runMain, Stop, say, yellow } from "../../scripts/lib/run.mjs";
 import { binary, chromium, EXPECTED, install, open, output, pack, serve } from "./lib/workshop.mjs";
@@ -64,7 +66,10 @@ const EXAMPLES = {
     ["is bundled by wrangler, with the wasm as a module", worker],
     ["runs in workerd", (folder, upstream) => workerd(folder, upstream)],
   ],
-  "next-edge": [["builds, with an edge route", build]],
+  "next-edge": [
+    ["builds, with an edge route", build],
+    ["runs in the edge sandbox of `next start`", nextStart],
+  ],
 };
 
 /** Why a step can't run here, or `undefined`. */
@@ -95,6 +100,49 @@ async function page(folder) {
   } finally {
     await server.close();
   }
+}
+
+async function nextStart(folder, upstream) {
+  const port = await freePort();
+  const args = [
+    join(folder, "node_modules", "next", "dist", "bin", "next"),
+    "start",
+    "-H",
+    "127.0.0.1",
+    "-p",
+    `${port}`,
+  ];
+  const child = spawn(process.execPath, args, {
+    cwd: folder,
+    env: { ...process.env, ...env(upstream), NEXT_TELEMETRY_DISABLED: "1" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let log = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text) => {
+      log += text;
+    });
+  }
+  try {
+    for (const until = Date.now() + 30_000; Date.now() < until && child.exitCode === null; ) {
+      const response = await fetch(`http://127.0.0.1:${port}/api/ask`).catch(() => undefined);
+      if (response?.ok) return await response.text();
+      if (response !== undefined) throw new Error(`status ${response.status}\n${log}`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    throw new Error(`next start does not answer\n${log}`);
+  } finally {
+    child.kill();
+  }
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
 }
 
 async function worker(folder) {

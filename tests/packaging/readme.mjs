@@ -161,6 +161,14 @@ await runMain(async () => {
     }
   }
   await upstream.close();
+  try {
+    const program = join(folder, "node_modules", ".bin", "evenkeel");
+    const said = await output(program, ["explain", "--status", "429", "--header", "retry-after: 7"], { cwd: folder });
+    if (!said.startsWith("rate_limited")) throw new Error(said);
+    tell("passed", "npx evenkeel explain");
+  } catch (error) {
+    tell("failed", "npx evenkeel explain", `\n${error.message}`);
+  }
   if (existsSync(join(folder, "node_modules", "evenkeel", "README.md"))) tell("passed", "the README is in the tarball");
   else tell("failed", "the README is not in the tarball");
   if (total.failed > 0) process.exitCode = 1;
