@@ -11,7 +11,7 @@ const BENCHES = {
   call: (flags) => [node("call.mjs", ...(flags.hosts ? ["--hosts"] : []))],
   memory: () => [node("memory.mjs")],
   stream: () => [node("stream.mjs")],
-  native: () => [["cargo", ["bench", "--quiet"]]],
+  native: () => [["cargo", ["bench", "--quiet", "--bench", "*"]]],
   crossing: () => [node("crossing/run.mjs")],
 };
 

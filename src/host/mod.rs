@@ -67,10 +67,7 @@ impl Core {
         };
         let policy = policy(limits, preset);
         let control = Control::new(settings::read(control)).map_err(|error| error.message())?;
-        Ok(Self {
-            engine: Engine::new(seed, secret, policy, control),
-            woken: 0,
-        })
+        Ok(Self { engine: Engine::new(seed, secret, policy, control), woken: 0 })
     }
 
     /// Adds a provider of the user's own: name, match patterns (separated by U+001F), protocol name or "", rules as JSON
