@@ -299,7 +299,7 @@ impl Call {
                 Action::Continue
             }
             (Input::Progress { last_byte, last_content }, State::Body(reading)) => {
-                reading.on_progress(last_byte, last_content);
+                reading.on_progress(last_byte, last_content, self.now);
                 Action::Continue
             }
             (Input::Body { bytes, complete }, State::Body(reading)) => {
@@ -333,7 +333,7 @@ impl Call {
         match &self.state {
             State::Head if self.now < self.glance_at => self.head_until().min(self.glance_at),
             State::Head => self.head_until(),
-            State::Body(reading) => reading.next_deadline(&self.spec.policy).0.min(self.attempt_until),
+            State::Body(reading) => reading.next_look(&self.spec.policy).min(self.attempt_until),
             State::Stream(streaming) => {
                 streaming.guard.next_deadline().map_or(self.attempt_until, |(at, _)| at.min(self.attempt_until))
             }
@@ -480,7 +480,7 @@ impl Call {
         } else {
             Instant::NEVER
         };
-        self.glance_at = self.now.plus(policy.chunk_gap);
+        self.glance_at = self.now.plus(policy.chunk_gap.min(policy.content_gap));
         let bucket = self
             .permit
             .and_then(|permit| world.control.bucket(permit.bucket))
@@ -650,7 +650,11 @@ impl Call {
             };
         }
         let in_head = matches!(self.state, State::Head);
-        if in_head && self.now < self.head_until() {
+        let due = match &self.state {
+            State::Body(reading) => reading.next_deadline(&self.spec.policy).0.min(self.attempt_until),
+            _ => self.head_until(),
+        };
+        if !matches!(self.state, State::Stream(_)) && self.now < due {
             return Action::Continue;
         }
         let (reason, rule) = if self.now >= self.spec.deadline {

@@ -148,6 +148,8 @@ pub struct AttemptRecord {
     pub longest_gap: Option<Millis>,
     /// Body bytes received.
     pub bytes: u64,
+    /// Events of a stream whose JSON was broken; they were passed on.
+    pub malformed_events: u64,
 }
 
 /// How a logical request ended.
@@ -221,6 +223,7 @@ pub const ATTEMPT_FIELDS: &[&str] = &[
     "terminal_marker",
     "longest_gap_ms",
     "bytes",
+    "malformed_events",
 ];
 
 /// Names of the fields of a packed call record, in order; the first is the tag.
@@ -317,7 +320,7 @@ impl AttemptRecord {
             Some(false) => "0",
             None => "",
         });
-        p.maybe(ms(self.longest_gap)).number(self.bytes).end();
+        p.maybe(ms(self.longest_gap)).number(self.bytes).number(self.malformed_events).end();
     }
 }
 
@@ -403,6 +406,7 @@ mod tests {
             terminal_marker: None,
             longest_gap: None,
             bytes: 213,
+            malformed_events: 0,
         };
         let mut out = String::new();
         attempt.pack(&call(), &mut out);

@@ -4,11 +4,13 @@ import process from "node:process";
 import { CLASSIFY_USAGE, classifyLines } from "./cli/classify.js";
 import { EXPLAIN_USAGE, explain } from "./cli/explain.js";
 import { Misuse } from "./cli/flags.js";
+import { POLICY_USAGE, policy } from "./cli/policy.js";
 
 const USAGE = `usage: evenkeel <command> [options]
 
   classify   judge errors given as JSON Lines on standard input
   explain    say what one error is and what to do about it
+  policy     say what a policy means, and what is wrong with it
 
 evenkeel <command> --help tells more of each.
 `;
@@ -16,6 +18,7 @@ evenkeel <command> --help tells more of each.
 const COMMANDS: Readonly<Record<string, { run(args: string[]): Promise<number>; usage: string }>> = {
   classify: { run: classifyLines, usage: CLASSIFY_USAGE },
   explain: { run: explain, usage: EXPLAIN_USAGE },
+  policy: { run: policy, usage: POLICY_USAGE },
 };
 
 /** Runs a command; resolves to the exit status: 0, 1 if something on standard input was wrong, 2 for a misuse. */

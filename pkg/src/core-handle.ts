@@ -6,6 +6,8 @@ import type { CoreConfig } from "./config.js";
 import { Core } from "./core.js";
 import { KeelConfigError } from "./errors.js";
 import { coreGeneration, requireCore, restartCore } from "./load.js";
+import type { Clock } from "./types.js";
+import { Waiters } from "./waiters.js";
 
 /** Answers of the core: what the driver does next. See `src/host/mod.rs`. */
 export const DO = {
@@ -42,22 +44,81 @@ export const UNDER_WAY: ReadonlySet<number> = new Set([
   DO.JUDGE,
 ]);
 
+/** How often the control state is kept at least, in milliseconds, for a core that may have to be replaced. */
+const KEEP_EVERY = 5_000;
+
 /** Makes the core when it is first needed, and again after a trap. */
 export class CoreHandle {
   readonly #config: CoreConfig;
   readonly #seed: number | undefined;
+  readonly #clock: Clock;
+  readonly #onFailure: (error: unknown) => void;
   #core: Core | undefined;
   #generation = -1;
+  #restarts = 0;
+  #waiters = new Waiters();
+  #kept = "";
+  #keptAt = Number.NEGATIVE_INFINITY;
 
-  constructor(config: CoreConfig, seed: number | undefined) {
+  /** `onFailure` is told once of each core that is dead. */
+  constructor(config: CoreConfig, seed: number | undefined, clock: Clock, onFailure: (error: unknown) => void) {
     this.#config = config;
     this.#seed = seed;
+    this.#clock = clock;
+    this.#onFailure = onFailure;
   }
 
   /** The core; throws if there is none to be had. */
   get(): Core {
-    if (this.#core !== undefined && this.#generation === coreGeneration()) return this.#core;
+    const known = this.#core;
+    if (known !== undefined && this.#generation === coreGeneration()) return known;
     requireCore();
+    // Another keel's core has trapped, and took the instance that it shared with this one along.
+    if (known !== undefined) this.#forget();
+    const core = this.#make();
+    if (this.#kept !== "") core.restore(this.#kept, this.#clock.now());
+    this.#core = core;
+    this.#generation = coreGeneration();
+    if (known !== undefined) this.#onFailure(undefined);
+    return core;
+  }
+
+  /** Who waits in the core that {@link get} gave last: numbers of calls start anew with each. */
+  get waiters(): Waiters {
+    return this.#waiters;
+  }
+
+  /** Keeps the control state for the core's successor: at once if something `changed`, else from time to time. */
+  keep(core: Core, changed: boolean): void {
+    const now = this.#clock.now();
+    if (core !== this.#core || (!changed && now - this.#keptAt < KEEP_EVERY)) return;
+    this.#kept = core.snapshot(now);
+    this.#keptAt = now;
+  }
+
+  /**
+   * Whether `error`, which `core` gave, means that its instance is dead; if so a fresh one is started, once for all keels
+   * and calls that share it.
+   */
+  recover(core: Core, error: unknown): boolean {
+    if (!isTrap(error)) return false;
+    if (core === this.#core) {
+      const current = this.#generation === coreGeneration();
+      this.#forget();
+      if (current) restartCore();
+      // Last, for what is told may call the keel.
+      this.#onFailure(error);
+    }
+    return true;
+  }
+
+  #forget(): void {
+    this.#core = undefined;
+    this.#waiters = new Waiters();
+    this.#restarts += 1;
+  }
+
+  #make(): Core {
     const [low, high] = this.#seeds();
     const { hashKey, limits, control, providers } = this.#config;
     const core = new Core(low, high, hashKey, limits, control);
@@ -65,24 +126,13 @@ export class CoreHandle {
       const wrong = core.addProvider(name, match, protocol, rules, own);
       if (wrong !== "") throw new KeelConfigError(`providers.${name}.rules`, rules, wrong);
     }
-    this.#core = core;
-    this.#generation = coreGeneration();
     return core;
   }
 
-  /**
-   * Whether `error` means that the instance is dead; if so a fresh one is started, once for all keels that share it.
-   * `core` is the one that failed.
-   */
-  recover(error: unknown): boolean {
-    if (!isTrap(error)) return false;
-    this.#core = undefined;
-    if (this.#generation === coreGeneration()) restartCore();
-    return true;
-  }
-
   #seeds(): [number, number] {
-    if (this.#seed !== undefined) return [this.#seed >>> 0, Math.floor(this.#seed / 2 ** 32)];
+    // A core after a restart must not give the ids of the one before it again.
+    if (this.#seed !== undefined)
+      return [(this.#seed ^ Math.imul(this.#restarts, 0x9e37_79b9)) >>> 0, Math.floor(this.#seed / 2 ** 32)];
     const words = crypto.getRandomValues(new Uint32Array(2));
     return [words[0] as number, words[1] as number];
   }

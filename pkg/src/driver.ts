@@ -23,8 +23,11 @@ import type {
   Protocol,
   Scope,
 } from "./types.js";
+import type { Waiters } from "./waiters.js";
 
 const FIELD = "\u001f";
+/** How a packed notice begins. */
+const NOTICE = `notice${FIELD}`;
 /** Longest delay a host timer takes; a longer one would fire at once. */
 const MAX_DELAY = 2_147_483_647;
 /** Bytes of a body that cross to the core in one piece. */
@@ -36,11 +39,6 @@ const TEXT_BODY = 262_144;
 
 const NO_CHANGE: readonly Change[] = [];
 
-/** How many calls wait when those are looked for whose request the host has ended without a `finally`. */
-const PRUNE_EVERY = 256;
-/** How long past its timer one of them is taken for alive. */
-const PRUNE_AFTER = 60_000;
-
 /** What all calls of a keel share. */
 export interface Shared {
   readonly handle: CoreHandle;
@@ -50,18 +48,9 @@ export interface Shared {
   readonly maxBody: number;
   /** The keys of the pools, in the order in which the core numbers them. */
   readonly keys: readonly OwnedKey[];
-  /** Calls that wait for a permit, each with a promise and a timer of its own, by their number. */
-  readonly waiting: Map<number, Waiting>;
   fetch(): typeof fetch;
-  /** Called when the core has trapped and was replaced. */
-  coreFailed(error: unknown): void;
-}
-
-/** A call that waits for its turn, or for its backoff to end. */
-interface Waiting {
-  readonly wake: () => void;
-  /** When its own timer fires. */
-  readonly due: number;
+  /** The core; `undefined` where there is none to be had and requests are to go out without it. */
+  core(): Core | undefined;
 }
 
 type Interrupt = "timer" | "cancelled" | "woken";
@@ -87,10 +76,15 @@ export async function drive(
   init: RequestInit | undefined,
   context: CallContext,
 ): Promise<Response> {
+  if (shared.core() === undefined) return shared.fetch()(input, init);
   const made = outgoing(input, init, shared.maxBody);
   // Not `instanceof`: what a host's Blob gives may be a promise of another realm.
   const request = "then" in made ? await made : made;
-  const call = new Drive(shared, request, context);
+  // Asked again: it may have been replaced while a body was read.
+  const core = shared.core();
+  if (core === undefined)
+    return request.send(shared.fetch(), request.signal ?? new AbortController().signal, NO_CHANGE);
+  const call = new Drive(shared, core, request, context);
   try {
     return await call.run();
   } catch (error) {
@@ -105,6 +99,7 @@ class Drive {
   readonly #request: Outgoing;
   readonly #context: CallContext;
   readonly #core: Core;
+  readonly #waiters: Waiters;
   readonly #signals: AbortSignal[] = [];
   #id = 0;
   #timer: unknown;
@@ -120,11 +115,12 @@ class Drive {
   #racing: Promise<unknown> | undefined;
   #streaming = false;
 
-  constructor(shared: Shared, request: Outgoing, context: CallContext) {
+  constructor(shared: Shared, core: Core, request: Outgoing, context: CallContext) {
     this.#shared = shared;
     this.#request = request;
     this.#context = context;
-    this.#core = shared.handle.get();
+    this.#core = core;
+    this.#waiters = shared.handle.waiters;
     for (const signal of [request.signal, context.signal]) {
       if (signal === null || signal === undefined) continue;
       this.#signals.push(signal);
@@ -188,16 +184,15 @@ class Drive {
 
   /** What the caller gets for something that was thrown inside: a dead core is explained, all else is as it is. */
   explain(error: unknown): unknown {
-    if (!this.#shared.handle.recover(error)) return error;
+    if (!this.#shared.handle.recover(this.#core, error)) return error;
     this.#stop(error);
-    this.#shared.coreFailed(error);
     return new KeelError({
       class: "unknown",
       reason: "core_failed",
       retryable: true,
       retryAfterMs: null,
       retryAt: null,
-      logicalRequestId: "",
+      logicalRequestId: this.#context.logicalRequestId ?? "",
       attempts: [],
       cause: error,
     });
@@ -360,13 +355,12 @@ class Drive {
   async #pause(): Promise<number> {
     const core = this.#core;
     this.#racing = undefined;
-    const { waiting } = this.#shared;
+    const waiters = this.#waiters;
     try {
       for (;;) {
         const now = this.#now();
         this.#arm(now);
-        waiting.set(this.#id, { wake: () => this.#interrupt?.("woken"), due: now + core.wakeIn(this.#id, now) });
-        if (waiting.size % PRUNE_EVERY === 0) prune(waiting, now);
+        waiters.add(this.#id, () => this.#interrupt?.("woken"), now + core.wakeIn(this.#id, now), now);
         const why = await this.#race<never>(undefined);
         if (why === "cancelled") return DO.CONTINUE;
         const code = why === "woken" ? core.woken(this.#id, this.#now()) : core.timer(this.#id, this.#now());
@@ -374,7 +368,7 @@ class Drive {
         this.#records(code);
       }
     } finally {
-      waiting.delete(this.#id);
+      waiters.remove(this.#id);
     }
   }
 
@@ -548,7 +542,7 @@ class Drive {
       error: () => new KeelError(this.#ending()),
       finished: (code) => {
         this.#wake(code);
-        if ((code & RECORDS) !== 0) tell(this.#core.takeRecords());
+        if ((code & RECORDS) !== 0) tell(this.#take());
         if ((code & ACTION) === DO.REJECT) this.#core.ending(this.#id);
         this.#streaming = false;
         this.release();
@@ -564,13 +558,19 @@ class Drive {
   /** Hands out what an answer says is there: calls that should ask again, and records. */
   #records(code: number): void {
     this.#wake(code);
-    if ((code & RECORDS) !== 0) this.#shared.sinks.emitPacked(this.#core.takeRecords());
+    if ((code & RECORDS) !== 0) this.#shared.sinks.emitPacked(this.#take());
+  }
+
+  #take(): string {
+    const packed = this.#core.takeRecords();
+    // A notice tells of a change in the control state that should outlive the core.
+    this.#shared.handle.keep(this.#core, packed.includes(NOTICE));
+    return packed;
   }
 
   #wake(code: number): void {
     if ((code & WOKEN) === 0) return;
-    const { waiting } = this.#shared;
-    for (let id = this.#core.takeWoken(); id !== 0; id = this.#core.takeWoken()) waiting.get(id)?.wake();
+    for (let id = this.#core.takeWoken(); id !== 0; id = this.#core.takeWoken()) this.#waiters.wake(id);
   }
 
   /** Ends what the attempt is doing, whether the host's fetch listens to its signal or not. */
@@ -684,10 +684,6 @@ function sizeOf(chunks: readonly Uint8Array[]): number {
 function bodyOf(read: Read): BodyInit {
   const bytes = read.bytes as Uint8Array<ArrayBuffer>;
   return read.rest === null ? wholeBody(bytes) : replay([bytes], read.rest);
-}
-
-function prune(waiting: Map<number, Waiting>, now: number): void {
-  for (const [id, { due }] of waiting) if (due + PRUNE_AFTER < now) waiting.delete(id);
 }
 
 /** A name as it may cross, packed with others. */

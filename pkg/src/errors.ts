@@ -55,6 +55,9 @@ export class KeelError extends Error {
 }
 
 function sentence(facts: FailureFacts): string {
+  if (facts.reason === "core_failed") {
+    return "LLM call failed: evenkeel's own core failed while it was under way (core_failed). It may have been sent. A fresh core serves later calls; please report this.";
+  }
   const times = facts.attempts.length;
   const how = times === 0 ? "not sent" : times === 1 ? "1 attempt" : `${times} attempts`;
   const where = facts.attempts[0];

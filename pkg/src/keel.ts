@@ -29,9 +29,15 @@ export function createKeel(options: KeelOptions = {}): Keel {
   const config = readOptions(options);
   const clock = options.clock ?? HOST_CLOCK;
   const sinks = new Sinks(options.ledger);
-  const handle = new CoreHandle(config, options.seed);
+  const notice = (kind: string, error: unknown): void => {
+    const what =
+      error instanceof Error ? `${error.name}: ${error.message.slice(0, 200)}` : "the core of another keel failed";
+    sinks.emit(makeNotice(kind, clock.now(), "core", { error: what }));
+  };
+  const handle = new CoreHandle(config, options.seed, clock, (error) => notice("core_restarted", error));
   const hostFetch = globalThis.fetch;
   let closed = false;
+  let missing = false;
 
   const shared: Shared = {
     handle,
@@ -40,19 +46,26 @@ export function createKeel(options: KeelOptions = {}): Keel {
     options,
     maxBody: options.body?.maxBufferedBytes ?? DEFAULT_MAX_BODY,
     keys: keysOf(options.pools),
-    waiting: new Map(),
     fetch() {
       if (options.fetch !== undefined) return options.fetch;
       const current = globalThis.fetch;
       const chosen = Object.hasOwn(current, OWN) ? hostFetch : current;
       return (input, init) => chosen(input, init);
     },
-    coreFailed(error) {
-      sinks.emit(
-        makeNotice("core_restarted", clock.now(), "core", {
-          error: error instanceof Error ? error.name : typeof error,
-        }),
-      );
+    core() {
+      try {
+        const core = handle.get();
+        missing = false;
+        return core;
+      } catch (error) {
+        if (options.onCoreFailure !== "pass-through" || error instanceof KeelConfigError) throw error;
+        // Once, and not for every request that goes out without it.
+        if (!missing) {
+          missing = true;
+          notice("core_missing", error);
+        }
+        return undefined;
+      }
     },
   };
 

@@ -5,6 +5,7 @@
 import { __wbg_reset_state, initSync } from "./core.js";
 
 let installed = false;
+let poisoned = false;
 let generation = 0;
 let failure: unknown;
 
@@ -14,7 +15,7 @@ let failure: unknown;
  * @param source - `evenkeel/core.wasm`, compiled or as bytes. A second call changes nothing.
  * @throws Whatever the host throws when it refuses to compile or instantiate WebAssembly.
  */
-export function install(source: WebAssembly.Module | BufferSource): void {
+export function install(source: (WebAssembly.Module & object) | BufferSource): void {
   if (installed) return;
   // By name and not by `instanceof`: a module may come from another realm (edge runtimes evaluate in a VM context).
   const compiled = Object.prototype.toString.call(source) === "[object WebAssembly.Module]";
@@ -35,20 +36,41 @@ export function tryInstall(source: () => WebAssembly.Module | BufferSource): voi
   }
 }
 
-/** Throws an error that says what to do if the core could not be loaded. */
+/** Throws an error that says what to do if the core could not be loaded, or not be started anew. */
 export function requireCore(): void {
   if (!installed) throw new Error(explain(failure), { cause: failure });
+  if (poisoned) revive();
 }
 
+/** What is called when the instance has been given up: calls that wait would else hear of it only when their time is up. */
+export const onRestart = new Set<() => void>();
+
 /**
- * Replaces the instance after a trap. Objects of the old one throw when they are used or freed.
- *
- * @throws Whatever the host throws when it refuses another instance (out of memory, mostly).
+ * Replaces the instance after a trap. Objects of the old one throw when they are used or freed. Where the host refuses
+ * another one (out of memory, mostly), the next {@link requireCore} asks again.
  */
 export function restartCore(): void {
-  requireCore();
-  __wbg_reset_state();
+  poisoned = true;
   generation += 1;
+  try {
+    revive();
+  } catch {
+    // The next call is told.
+  }
+  for (const tell of [...onRestart]) tell();
+}
+
+function revive(): void {
+  try {
+    __wbg_reset_state();
+  } catch (error) {
+    throw new Error(
+      `evenkeel: the WebAssembly core has failed, and this host gives no new instance of it: ${messageOf(error)}. ` +
+        'With `onCoreFailure: "pass-through"` requests go out without it.',
+      { cause: error },
+    );
+  }
+  poisoned = false;
 }
 
 /** How often the instance was replaced: objects of an earlier generation are dead. All keels share one instance. */
@@ -63,7 +85,7 @@ function explain(error: unknown): string {
       "`evenkeel/core.wasm` first, or import from `evenkeel`."
     );
   }
-  const message = String(error instanceof Error ? error.message : error);
+  const message = messageOf(error);
   if (typeof WebAssembly === "undefined") {
     return "evenkeel: this host has no WebAssembly (a browser in Lockdown Mode, or a runtime started with --jitless).";
   }
@@ -77,4 +99,8 @@ function explain(error: unknown): string {
     );
   }
   return `evenkeel: the WebAssembly core could not be loaded: ${message}`;
+}
+
+function messageOf(error: unknown): string {
+  return String(error instanceof Error ? error.message : error);
 }

@@ -71,6 +71,7 @@ function attempt(f: Fields): AttemptRecord {
     terminal_marker: f[37] ? f[37] === "1" : null,
     longest_gap_ms: number(f, 38),
     bytes: count(f, 39),
+    malformed_events: count(f, 40),
   };
 }
 

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * The public types. Times are milliseconds unless a name says otherwise; options are camelCase, records snake_case.
  */
@@ -162,6 +163,8 @@ export interface AttemptRecord {
   readonly longest_gap_ms: number | null;
   /** Body bytes received. */
   readonly bytes: number;
+  /** Events of a stream whose JSON was broken; they were passed on as they came. */
+  readonly malformed_events: number;
 }
 
 /** One logical request: one business-level call, as the caller sees it. */
@@ -327,9 +330,9 @@ export interface URLPattern {
   readonly port: string;
 }
 
-/** A rule as data: what is matched, and what it means. */
+/** A rule as data: what is matched, and what it means. One of `status`, `code`, `type` and `text` at least; all hold. */
 export interface Rule {
-  /** Name, for the record's `rule`. */
+  /** Name, for the record's `rule` and `reason`. */
   name?: string;
   /** HTTP status, or several, or ranges such as `"5xx"` or `"520-527"`. */
   status?: number | string | (number | string)[];
@@ -337,16 +340,16 @@ export interface Rule {
   code?: string | string[];
   /** The error's `type`. */
   type?: string | string[];
-  /** Text that the message holds, in any case; refines a status or a code, never stands alone. */
-  contains?: string | string[];
+  /** Text that the message holds, in any case. */
+  text?: string | string[];
   /** What it is. */
   class: ErrorClass;
   /** What it speaks of. Default: by class. */
   scope?: Scope;
   /** Whether it may be retried. Default: by class. */
   retryable?: boolean;
-  /** The reason in records. Default: the rule's name. */
-  reason?: string;
+  /** How long to wait, where the answer doesn't say. Range 0 to a year. */
+  waitMs?: number;
 }
 
 /** When a streamed answer is given to the caller. */

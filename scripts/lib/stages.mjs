@@ -15,6 +15,7 @@ import { ask, DIST, filesUnder, ROOT } from "./run.mjs";
 
 const node = process.execPath;
 const script = (name) => join(ROOT, "scripts", name);
+const packaging = (name) => join(ROOT, "tests", "packaging", name);
 const bin = (name, path) => join(ROOT, "node_modules", name, path);
 
 const rust = () =>
@@ -52,10 +53,11 @@ const runtime = (name) => async () => {
     : `${name} has no npm package for ${process.platform} on ${process.arch}`;
 };
 
-/** Reads `N passed, M failed`, the last line of a script that counts. */
+/** Reads `N passed, M failed` or `N passed, M failed, K skipped`, the last line of a script that counts. */
 function lastLine(output) {
-  const [, passed, failed] = /(\d+) passed, (\d+) failed\s*$/.exec(output) ?? [0, 0, 1];
-  return { passed: Number(passed), failed: Number(failed) };
+  const found = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$/.exec(output);
+  const [, passed, failed, skipped = 0] = found ?? [0, 0, 1];
+  return { passed: Number(passed), failed: Number(failed), skipped: Number(skipped) };
 }
 
 const conformance = (name, about) => ({
@@ -170,6 +172,27 @@ export const STAGES = [
     name: "pack",
     about: "the packed tarball: files, publint, types by attw",
     command: [node, script("pack.mjs")],
+    needs: built,
+  },
+  {
+    name: "types",
+    about: "tests/types against the packed tarball, as users' projects are set up",
+    command: [node, packaging("types.mjs")],
+    count: lastLine,
+    needs: built,
+  },
+  {
+    name: "readme",
+    about: "the code of pkg/README.md, type-checked and run",
+    command: [node, packaging("readme.mjs")],
+    count: lastLine,
+    needs: built,
+  },
+  {
+    name: "examples",
+    about: "each app under examples/, built with the packed tarball and run",
+    command: [node, packaging("examples.mjs")],
+    count: lastLine,
     needs: built,
   },
   {

@@ -29,6 +29,7 @@ pub(super) struct Reading {
     head_at: Instant,
     last_byte_at: Instant,
     last_content_at: Option<Instant>,
+    looked_at: Instant,
 }
 
 impl Reading {
@@ -45,11 +46,13 @@ impl Reading {
             head_at: now,
             last_byte_at: now,
             last_content_at: None,
+            looked_at: now,
         }
     }
 
     /// When the last byte came, and the last that is not blank, if any has come yet.
-    pub(super) fn on_progress(&mut self, last_byte: Option<Instant>, last_content: Option<Instant>) {
+    pub(super) fn on_progress(&mut self, last_byte: Option<Instant>, last_content: Option<Instant>, now: Instant) {
+        self.looked_at = now;
         self.last_byte_at = last_byte.map_or(self.last_byte_at, |at| at.max(self.last_byte_at));
         self.last_content_at = last_content.or(self.last_content_at);
     }
@@ -62,6 +65,12 @@ impl Reading {
             Some(at) => (at.plus(policy.content_gap), GapKind::ContentGap),
         };
         if content.0 < chunk.0 { content } else { chunk }
+    }
+
+    /// When to look again: content that came since the last look may have started a clock.
+    pub(super) fn next_look(&self, policy: &Policy) -> Instant {
+        let due = self.next_deadline(policy).0;
+        if self.last_content_at.is_some() { due } else { due.min(self.looked_at.plus(policy.content_gap)) }
     }
 
     /// Takes a part of a body that is too large to cross at once; its beginning is kept for the classifier.

@@ -211,6 +211,7 @@ impl Call {
         let word = |text: &Option<Box<str>>| text.as_deref().map_or_else(String::new, clean);
         attempt.first_token = facts.first_token_at.map(|at| at.since(attempt.started_at));
         attempt.bytes = facts.bytes;
+        attempt.malformed_events = facts.malformed_events;
         attempt.longest_gap = Some(facts.longest_gap);
         attempt.terminal_marker = facts.understood.then_some(facts.terminal_seen);
         attempt.finish_reason = word(&facts.finish_reason);

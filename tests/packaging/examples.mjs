@@ -5,11 +5,12 @@
 // What needs something that this machine lacks is skipped out loud; where CI is set a skip is a failure. The last line
 // is `N passed, M failed` (and `, K skipped`).
 
-import { existsSync } from "node:fs";
+import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { dim, green, ROOT, red, runMain, Stop, say, yellow } from "../../scripts/lib/run.mjs";
-import { bin, chromium, EXPECTED, install, open, output, pack, serve } from "./lib/workshop.mjs";
+import { binary, chromium, EXPECTED, install, open, output, pack, serve } from "./lib/workshop.mjs";
 
 /** Steps of an example: `[what it shows, async (folder, upstream) => what was printed]`. */
 const EXAMPLES = {
@@ -22,20 +23,20 @@ const EXAMPLES = {
       "runs with no permission but the network's",
       (folder, upstream) => {
         const args = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env=BASE_URL,OPENAI_API_KEY", "main.ts"];
-        return output(platform(folder, "deno"), args, { cwd: folder, env: env(upstream) });
+        return output(binary(folder, "deno"), args, { cwd: folder, env: env(upstream) });
       },
     ],
   ],
   bun: [
     [
       "runs from source",
-      (folder, upstream) => output(platform(folder, "bun"), ["main.ts"], { cwd: folder, env: env(upstream) }),
+      (folder, upstream) => output(binary(folder, "bun"), ["main.ts"], { cwd: folder, env: env(upstream) }),
     ],
     [
       "runs compiled into one executable",
       async (folder, upstream) => {
         const args = ["build", "--compile", "--outfile", "dist/app", "main.ts"];
-        await output(platform(folder, "bun"), args, { cwd: folder });
+        await output(binary(folder, "bun"), args, { cwd: folder });
         return output(join(folder, "dist", "app"), [], { cwd: join(folder, "dist"), env: env(upstream) });
       },
     ],
@@ -65,7 +66,10 @@ const EXAMPLES = {
     ["is bundled by wrangler, with the wasm as a module", worker],
     ["runs in workerd", (folder, upstream) => workerd(folder, upstream)],
   ],
-  "next-edge": [["builds, with an edge route", build]],
+  "next-edge": [
+    ["builds, with an edge route", build],
+    ["runs in the edge sandbox of `next start`", nextStart],
+  ],
 };
 
 /** Why a step can't run here, or `undefined`. */
@@ -98,6 +102,49 @@ async function page(folder) {
   }
 }
 
+async function nextStart(folder, upstream) {
+  const port = await freePort();
+  const args = [
+    join(folder, "node_modules", "next", "dist", "bin", "next"),
+    "start",
+    "-H",
+    "127.0.0.1",
+    "-p",
+    `${port}`,
+  ];
+  const child = spawn(process.execPath, args, {
+    cwd: folder,
+    env: { ...process.env, ...env(upstream), NEXT_TELEMETRY_DISABLED: "1" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let log = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text) => {
+      log += text;
+    });
+  }
+  try {
+    for (const until = Date.now() + 30_000; Date.now() < until && child.exitCode === null; ) {
+      const response = await fetch(`http://127.0.0.1:${port}/api/ask`).catch(() => undefined);
+      if (response?.ok) return await response.text();
+      if (response !== undefined) throw new Error(`status ${response.status}\n${log}`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    throw new Error(`next start does not answer\n${log}`);
+  } finally {
+    child.kill();
+  }
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
 async function worker(folder) {
   await build(folder);
   const files = (await output("ls", ["dist"], { cwd: folder })).split("\n");
@@ -126,17 +173,6 @@ async function workerd(folder, upstream) {
   } finally {
     await miniflare.dispose();
   }
-}
-
-/** The binary of a runtime that comes as an npm package for each platform, which needs no install script. */
-function platform(folder, name) {
-  const machine = process.arch === "arm64" ? "arm64" : "x64";
-  const paths =
-    name === "deno"
-      ? [`@deno/${process.platform}-${machine}-glibc/deno`, `@deno/${process.platform}-${machine}/deno`]
-      : ["x64", "aarch64"].map((arch) => `@oven/bun-${process.platform}-${arch}/bin/bun`);
-  const found = paths.map((path) => join(folder, "node_modules", path)).find((path) => existsSync(path));
-  return found ?? bin(folder, name);
 }
 
 await runMain(async () => {

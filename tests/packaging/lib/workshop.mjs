@@ -59,22 +59,28 @@ export async function install(name, tarball, { from, manifest }) {
   return folder;
 }
 
-/** A program of an installed package. */
-export function bin(folder, name) {
-  return join(folder, "node_modules", ".bin", name);
+/** The binary of a runtime that comes as an npm package for each platform, which needs no install script. */
+export function binary(folder, name) {
+  const machine = process.arch === "arm64" ? "arm64" : "x64";
+  const paths =
+    name === "deno"
+      ? [`@deno/${process.platform}-${machine}-glibc/deno`, `@deno/${process.platform}-${machine}/deno`]
+      : ["x64", "aarch64"].map((arch) => `@oven/bun-${process.platform}-${arch}/bin/bun`);
+  const found = paths.map((path) => join(folder, "node_modules", path)).find((path) => existsSync(path));
+  return found ?? join(folder, "node_modules", ".bin", name);
 }
 
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".map": "application/json" };
 
 /**
- * Serves a folder under a strict Content-Security-Policy (if one is given), and `POST /v1/chat/completions`, which is
- * refused once, then answered. `hits()` says how often it was asked since the last `reset()`.
+ * Serves a folder under a strict Content-Security-Policy (if one is given), and the paths of ANSWERS, where every
+ * other `POST` is refused.
  */
 export async function serve(folder) {
   let hits = 0;
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? "/", "http://localhost").pathname;
-    if (request.method === "POST" && path === "/v1/chat/completions") {
+    if (request.method === "POST" && Object.hasOwn(ANSWERS, path)) {
       hits += 1;
       const refused = hits % 2 === 1;
       request.resume().on("end", () => {
@@ -82,7 +88,7 @@ export async function serve(folder) {
           "content-type": "application/json",
           ...(refused ? { "retry-after-ms": "1" } : {}),
         });
-        response.end(JSON.stringify(refused ? { error: { message: "Overloaded" } } : ANSWER));
+        response.end(JSON.stringify(refused ? { error: { message: "Overloaded" } } : ANSWERS[path]));
       });
       return;
     }
@@ -104,12 +110,25 @@ export async function serve(folder) {
   };
 }
 
-const ANSWER = {
-  id: "chatcmpl-1",
-  object: "chat.completion",
-  model: "gpt-5",
-  choices: [{ index: 0, message: { role: "assistant", content: "Hello." }, finish_reason: "stop" }],
-  usage: { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 },
+/** What is answered, by path. */
+const ANSWERS = {
+  "/v1/chat/completions": {
+    id: "chatcmpl-1",
+    object: "chat.completion",
+    model: "gpt-5",
+    choices: [{ index: 0, message: { role: "assistant", content: "Hello." }, finish_reason: "stop" }],
+    usage: { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 },
+  },
+  "/v1/messages": {
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model: "claude-sonnet-4-5",
+    content: [{ type: "text", text: "Hello." }],
+    stop_reason: "end_turn",
+    stop_sequence: null,
+    usage: { input_tokens: 9, output_tokens: 2 },
+  },
 };
 
 /** What every example prints: the answer of the second attempt. */

@@ -53,6 +53,7 @@ export function controls(bar: HTMLElement, player: Player, still: () => boolean)
     h("div", { class: "buttons" }, main, end),
     h("label", { class: "field" }, "Speed", speed),
     h("label", { class: "field" }, "Seed", seed),
+    h("p", { class: "still" }, "Your system asks for less motion, so a play is shown whole, at once."),
   );
   return (mode) => {
     setText(main, LABELS[mode]);

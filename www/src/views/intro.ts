@@ -11,23 +11,24 @@ export function intro(element: HTMLElement, trouble: Trouble): void {
       "div",
       { class: "facts" },
       h("div", {}, h("h3", {}, "The upstream answers"), h("ol", {}, ...steps)),
-      h("div", {}, h("h3", {}, "The caller’s code"), h("pre", { tabindex: "0" }, h("code", {}, code(trouble)))),
+      h("div", {}, h("h3", {}, "The caller’s code"), h("pre", { class: "code" }, h("code", {}, code(trouble)))),
     ),
   );
 }
 
-/** The two lines that make the call, with the settings that are not the defaults. */
+/** What makes the call, with the settings that are not the defaults. */
 function code({ api, options, deadlineMs }: Trouble): string {
-  const inner = options === undefined ? "" : literal(options);
+  const url =
+    api === "anthropic" ? "https://api.anthropic.com/v1/messages" : "https://api.openai.com/v1/chat/completions";
   const scoped = deadlineMs === undefined ? "keel.fetch" : `keel.with({ deadlineMs: ${deadlineMs} }).fetch`;
-  const url = api === "anthropic" ? "api.anthropic.com/v1/messages" : "api.openai.com/v1/chat/completions";
-  return `const keel = createKeel(${inner});\nawait ${scoped}("https://${url}", request);`;
+  const members = Object.entries(options ?? {}).map(([name, value]) => `  ${name}: ${literal(value)},\n`);
+  const inner = members.length === 0 ? "" : `{\n${members.join("")}}`;
+  return `// POST ${url}\nconst keel = createKeel(${inner});\nawait ${scoped}(url, request);`;
 }
 
 /** A plain object as one would write it. */
 function literal(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  return `{ ${Object.entries(value)
-    .map(([key, member]) => `${key}: ${literal(member)}`)
-    .join(", ")} }`;
+  const members = Object.entries(value).map(([key, member]) => `${key}: ${literal(member)}`);
+  return `{ ${members.join(", ")} }`;
 }

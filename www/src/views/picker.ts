@@ -22,6 +22,9 @@ export function picker(
   form.addEventListener("submit", (event) => event.preventDefault());
   return ({ id }) => {
     const input = inputs.get(id);
-    if (input !== undefined) input.checked = true;
+    if (input === undefined) return;
+    input.checked = true;
+    // On a phone the groups scroll sideways.
+    input.parentElement?.scrollIntoView({ block: "nearest", inline: "nearest" });
   };
 }

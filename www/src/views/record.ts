@@ -58,7 +58,16 @@ export function callCard(record: CallRecord): HTMLElement {
 
 function list(facts: readonly Fact[]): HTMLElement {
   const known = facts.filter(([, value]) => value !== null);
-  return h("dl", {}, ...known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  return h(
+    "dl",
+    {},
+    ...known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, ...breakable(value ?? "")))),
+  );
+}
+
+/** A long word may break behind its dots and underscores, and copies as it is. */
+function breakable(word: string): (Node | string)[] {
+  return word.split(/(?<=[._])/).flatMap((part) => [part, h("wbr")]);
 }
 
 function whole(record: object, title: string): HTMLElement {
