@@ -140,9 +140,11 @@ impl<'a> Iterator for Pieces<'a> {
     #[inline(never)]
     fn next(&mut self) -> Option<&'a str> {
         let text = self.rest.take()?;
-        let Some(at) = text.bytes().position(|byte| self.separators.as_bytes().contains(&byte)) else {
-            return Some(text);
+        let at = match self.separators.as_bytes() {
+            [separator] => memchr::memchr(*separator, text.as_bytes()),
+            several => text.bytes().position(|byte| several.contains(&byte)),
         };
+        let Some(at) = at else { return Some(text) };
         self.rest = text.get(at.saturating_add(1)..);
         text.get(..at)
     }

@@ -148,7 +148,19 @@ const MEMBERS: &[(&str, Member)] = &[
 
 /// Whether `word` is one of a list whose items are separated by `|`.
 pub(crate) fn is_listed(word: &str, list: &str) -> bool {
-    list.len() >= word.len() && text::pieces(list, "|").any(|item| item == word)
+    if word.is_empty() || word.contains('|') {
+        return word.is_empty() && (list.is_empty() || text::pieces(list, "|").any(str::is_empty));
+    }
+    // A search that skips to the word's first letter passes over most of a list without cutting it up.
+    let ends = |at: Option<usize>| at.is_none_or(|at| list.as_bytes().get(at).is_none_or(|byte| *byte == b'|'));
+    let mut from = 0;
+    while let Some(at) = text::find_from(list, word, from) {
+        if ends(at.checked_sub(1)) && ends(Some(at.saturating_add(word.len()))) {
+            return true;
+        }
+        from = at.saturating_add(1);
+    }
+    false
 }
 
 /// The bit of a pair of bytes in [`Facts::pairs`].

@@ -180,22 +180,24 @@ impl Table {
     /// The first rule that holds; with `by_words` only one that asks for a code or a text.
     pub(crate) fn find(self, subject: &Subject<'_>, by_words: bool) -> Option<Verdict> {
         let mut rest = self.packed;
-        while let Some((head, after)) = rest.split_at_checked(HEAD) {
-            let mut bytes = head.bytes();
-            let mut byte = || bytes.next().unwrap_or_default();
-            let (class, scope, when, statuses, name) = (byte(), byte(), byte(), byte(), byte());
-            let mut long = || (usize::from(byte()) << 7) | usize::from(byte());
-            let (code, text, unless) = (long(), long(), long());
-            let (statuses, after) = after.split_at_checked(usize::from(statuses) << 1)?;
-            let (name, after) = after.split_at_checked(usize::from(name))?;
-            let (code, after) = after.split_at_checked(code)?;
-            let (text, after) = after.split_at_checked(text)?;
-            let (unless, after) = after.split_at_checked(unless)?;
+        while let Some(&[class, scope, when, statuses, name, c1, c0, t1, t0, u1, u0]) = rest.as_bytes().first_chunk() {
+            let long = |high: u8, low: u8| (usize::from(high) << 7) | usize::from(low);
+            let (statuses, name) = (usize::from(statuses) << 1, usize::from(name));
+            let (code, text, unless) = (long(c1, c0), long(t1, t0), long(u1, u0));
+            let words_at = HEAD.wrapping_add(statuses).wrapping_add(name);
+            let end = words_at.wrapping_add(code).wrapping_add(text).wrapping_add(unless);
+            let (this, after) = rest.split_at_checked(end)?;
             rest = after;
-            if (!by_words || !code.is_empty() || !text.is_empty())
-                && status_in(subject.status, statuses.as_bytes())
-                && Match::words_hold(Words(code), Words(text), Words(unless), cond(when), subject)
-            {
+            // Most rules are passed over by their statuses, before anything of them is cut out.
+            let listed = this.as_bytes().get(HEAD..HEAD.wrapping_add(statuses))?;
+            if (by_words && code == 0 && text == 0) || !status_in(subject.status, listed) {
+                continue;
+            }
+            let (head, words) = this.split_at_checked(words_at)?;
+            let (_, name) = head.split_at_checked(HEAD.wrapping_add(statuses))?;
+            let (code, words) = words.split_at_checked(code)?;
+            let (text, unless) = words.split_at_checked(text)?;
+            if Match::words_hold(Words(code), Words(text), Words(unless), cond(when), subject) {
                 return Some(Verdict {
                     name,
                     class: ErrorClass::all().nth(usize::from(class)).unwrap_or(ErrorClass::Unknown),

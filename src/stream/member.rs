@@ -45,6 +45,14 @@ fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
+/// Whether `bytes` begin with `prefix`, eight bytes at a time: in wasm a plain comparison goes byte by byte.
+fn starts_with(bytes: &[u8], prefix: &[u8]) -> bool {
+    let Some(bytes) = bytes.get(..prefix.len()) else { return false };
+    let ((ours, our_rest), (theirs, their_rest)) = (bytes.as_chunks::<8>(), prefix.as_chunks::<8>());
+    let same = |(a, b): (&[u8; 8], &[u8; 8])| u64::from_le_bytes(*a) == u64::from_le_bytes(*b);
+    ours.iter().zip(theirs).all(same) && our_rest == their_rest
+}
+
 /// A place in a JSON text.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<'a> {
@@ -66,7 +74,7 @@ impl<'a> Cursor<'a> {
 
     /// Moves behind `prefix`, if the text begins with it; whether it does.
     pub(crate) fn skip_prefix(&mut self, prefix: &[u8]) -> bool {
-        let found = !prefix.is_empty() && self.bytes.starts_with(prefix);
+        let found = !prefix.is_empty() && starts_with(self.bytes, prefix);
         if found {
             self.at = prefix.len();
         }
