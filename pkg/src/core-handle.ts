@@ -56,6 +56,7 @@ export class CoreHandle {
   #core: Core | undefined;
   #generation = -1;
   #restarts = 0;
+  #hashKey: string | undefined;
   #waiters = new Waiters();
   #kept = "";
   #keptAt = Number.NEGATIVE_INFINITY;
@@ -120,13 +121,20 @@ export class CoreHandle {
 
   #make(): Core {
     const [low, high] = this.#seeds();
-    const { hashKey, limits, control, providers } = this.#config;
-    const core = new Core(low, high, hashKey, limits, control);
+    const { limits, control, providers } = this.#config;
+    const core = new Core(low, high, this.#secret(), limits, control);
     for (const { name, match, protocol, rules, limits: own } of providers) {
       const wrong = core.addProvider(name, match, protocol, rules, own);
       if (wrong !== "") throw new KeelConfigError(`providers.${name}.rules`, rules, wrong);
     }
     return core;
+  }
+
+  /** The key of the prompt hash: one for all cores of a keel, so that hashes compare across a restart. */
+  #secret(): string {
+    const given = this.#config.hashKey || (this.#seed === undefined ? "" : `seed ${this.#seed}`);
+    this.#hashKey ??= given || Array.from(crypto.getRandomValues(new Uint32Array(4))).join(" ");
+    return this.#hashKey;
   }
 
   #seeds(): [number, number] {
