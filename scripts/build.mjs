@@ -6,6 +6,7 @@
 //   build/stamp.json  hashes of what went in: nothing is rebuilt when nothing changed
 
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { basename, delimiter, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { copyCore, packageAround } from "./lib/dist.mjs";
@@ -97,7 +98,9 @@ async function buildWasm({ key, out, features, flags, rustc, stamp }) {
   const target = await ensureTarget();
   const { wasmBindgen, wasmPack } = await ensureWasmTools();
   tidyTools();
-  const rustflags = [process.env.RUSTFLAGS ?? "", flags.simd ? "-C target-feature=+simd128" : ""].join(" ").trim();
+  const rustflags = [process.env.RUSTFLAGS ?? "", flags.simd ? "-C target-feature=+simd128" : "", ...shortPaths()]
+    .join(" ")
+    .trim();
   const env = environment({
     ...target.env,
     ...(rustflags === "" ? {} : { RUSTFLAGS: rustflags }),
@@ -139,6 +142,23 @@ async function buildWasm({ key, out, features, flags, rustc, stamp }) {
   );
   writeStamp(stamp, { [key]: hash });
   return hash;
+}
+
+/**
+ * Panic locations hold the paths of the sources: of this machine, and other ones on every machine. They are replaced, so
+ * that the module is the same wherever it was built, and tells nothing of where.
+ */
+function shortPaths() {
+  const cargo = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
+  const rustup = process.env.RUSTUP_HOME ?? join(homedir(), ".rustup");
+  const names = [
+    [ROOT, "evenkeel"],
+    [join(cargo, "registry", "src"), "deps"],
+    [join(rustup, "toolchains"), "rust"],
+    [homedir(), "home"],
+  ];
+  // Cargo splits the flags at spaces; a path with one stays as it is.
+  return names.filter(([path]) => !path.includes(" ")).map(([path, name]) => `--remap-path-prefix=${path}=${name}`);
 }
 
 async function optimise(file, passes, options) {

@@ -26,23 +26,23 @@ export function readBare() {
   return JSON.parse(readFileSync(BARE_FILE, "utf8"));
 }
 
-/** The table in Markdown: two rows an SDK. */
+/** The table in Markdown: two rows an SDK, in columns as the formatter wants them. */
 export function renderMarkdown(/** @type {Bare} */ bare) {
-  const row = (/** @type {string[]} */ cells) => `| ${cells.join(" | ")} |`;
   const marked = (/** @type {string} */ ending) =>
     ["half", "hang", "runs on"].includes(ending) ? `**${ending}**` : ending;
-  const lines = [
-    row(["SDK", "", ...TROUBLES.map((trouble) => trouble.title)]),
-    row(["---", "---", ...TROUBLES.map(() => "---")]),
-  ];
-  for (const sdk of SDKS) {
+  const rows = SDKS.flatMap((sdk) => {
     const packages = sdk.packages.length === 1 ? packagesOf(sdk).split(" ").at(-1) : packagesOf(sdk);
-    lines.push(
-      row([`${sdk.title} (${packages})`, "keel", ...TROUBLES.map((trouble) => marked(due(sdk, trouble)))]),
-      row(["", "bare", ...TROUBLES.map((trouble) => marked(bare.sdks[sdk.id]?.endings[trouble.id] ?? "?"))]),
-    );
-  }
-  return [...lines, "", `The bare rows were measured with Node ${bare.node}.`].join("\n");
+    return [
+      [`${sdk.title} (${packages})`, "keel", ...TROUBLES.map((trouble) => marked(due(sdk, trouble)))],
+      ["", "bare", ...TROUBLES.map((trouble) => marked(bare.sdks[sdk.id]?.endings[trouble.id] ?? "?"))],
+    ];
+  });
+  const head = ["SDK", "", ...TROUBLES.map((trouble) => trouble.title)];
+  const widths = head.map((_, column) => Math.max(3, ...[head, ...rows].map((row) => row[column]?.length ?? 0)));
+  const line = (/** @type {string[]} */ cells) =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`;
+  const rule = line(widths.map((width) => "-".repeat(width)));
+  return [line(head), rule, ...rows.map(line), "", `The bare rows were measured with Node ${bare.node}.`].join("\n");
 }
 
 /** The document with the table in its place. */

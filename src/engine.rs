@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::request::{self, BodyReader};
-use crate::text::{self, decimal, hex_digit, push_number};
+use crate::text::{self, decimal, hex_digit, joined, push_number};
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
 use alloc::rc::Rc;
@@ -333,14 +333,12 @@ impl Engine {
 
     /// Ends calls that their host abandoned: those whose deadline is long past.
     pub fn sweep(&mut self, now: Instant) {
-        let gone: Vec<u32> = self
-            .calls
-            .iter()
-            .filter(|entry| entry.began < now && entry.call.deadline().plus(GRACE) < now)
-            .map(|entry| entry.id)
-            .collect();
-        for id in gone {
-            if let Some(mut call) = self.forget(id) {
+        let mut place = 0;
+        while let Some(entry) = self.calls.get(place) {
+            if entry.began >= now || entry.call.deadline().plus(GRACE) >= now {
+                place = place.saturating_add(1);
+            } else {
+                let mut call = self.calls.remove(place).call;
                 let mut world = World {
                     control: &mut self.control,
                     rng: &mut self.rng,
@@ -391,15 +389,11 @@ impl Engine {
 
     /// A short name for whoever a key belongs to: tells keys apart, and tells nothing of them.
     fn account(&self, credential: &str) -> String {
-        use core::hash::Hasher;
         if credential.is_empty() {
             return String::new();
         }
-        let mut hasher = siphasher::sip::SipHasher13::new_with_key(&self.hash_key);
-        hasher.write(credential.as_bytes());
-        let mut name = hex(u128::from(hasher.finish()));
-        name.replace_range(..26, "key-");
-        name
+        let hash = hex(keyed_hash(&self.hash_key, &[credential.as_bytes()]));
+        joined(&["key-", hash.get(26..).unwrap_or_default()])
     }
 
     /// Where a call stands, or belongs.
@@ -435,12 +429,17 @@ impl CustomProvider {
 }
 
 fn fingerprint(method: &str, url: &str, body: u128) -> u128 {
+    keyed_hash(&body.to_le_bytes(), &[method.as_bytes(), b"\n", url.as_bytes()])
+}
+
+/// Keyed 128-bit SipHash-1-3 of all parts in a row.
+fn keyed_hash(key: &[u8; 16], parts: &[&[u8]]) -> u128 {
     use core::hash::Hasher;
     use siphasher::sip128::{Hasher128, SipHasher13};
-    let mut hasher = SipHasher13::new_with_key(&body.to_le_bytes());
-    hasher.write(method.as_bytes());
-    hasher.write(b"\n");
-    hasher.write(url.as_bytes());
+    let mut hasher = SipHasher13::new_with_key(key);
+    for part in parts {
+        hasher.write(part);
+    }
     hasher.finish128().as_u128()
 }
 

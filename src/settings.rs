@@ -66,7 +66,13 @@ impl<'a> Fields<'a> {
     }
 
     fn list(&mut self) -> Vec<String> {
-        text::pieces(self.text(), ITEM).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+        let mut items = Vec::new();
+        for item in text::pieces(self.text(), ITEM) {
+            if !item.is_empty() {
+                items.push(item.to_owned());
+            }
+        }
+        items
     }
 
     fn is_off(&self) -> bool {

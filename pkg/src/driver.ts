@@ -10,7 +10,7 @@ import { credentialOf, type OwnedKey, secretOf, withKey } from "./pools.js";
 import { type Held, Pump } from "./pump.js";
 import { unpack } from "./records.js";
 import { type Change, concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
-import { packHeaders, rewrap, synthesize, wholeBody } from "./response.js";
+import { packHeaders, rewrap, synthesize, webResponse, wholeBody } from "./response.js";
 import type { Sinks } from "./sinks.js";
 import { line, packError } from "./transport.js";
 import type {
@@ -30,6 +30,8 @@ const FIELD = "\u001f";
 const NOTICE = `notice${FIELD}`;
 /** Longest delay a host timer takes; a longer one would fire at once. */
 const MAX_DELAY = 2_147_483_647;
+/** A timer that fires so much after its time says that the host had no time for anything else either. */
+const LATE_MS = 50;
 /** Bytes of a body that cross to the core in one piece. */
 const WHOLE_BODY = 4_194_304;
 /** Bytes of a part of a larger one. */
@@ -204,8 +206,15 @@ class Drive {
   };
 
   readonly #onTimer = (): void => {
-    this.#timer = undefined;
+    const { clock } = this.#shared;
+    const late = clock.now() - this.#timerDue;
     this.#timerDue = Number.POSITIVE_INFINITY;
+    if (late > LATE_MS) {
+      // The process itself was busy: what came meanwhile is let in before an upstream is taken for silent.
+      this.#timer = clock.setTimeout(this.#onTimer, 0);
+      return;
+    }
+    this.#timer = undefined;
     this.#interrupt?.("timer");
   };
 
@@ -295,6 +304,7 @@ class Drive {
       return core.transport(this.#id, this.#now(), packError(error));
     }
     if (outcome === "cancelled") return DO.CONTINUE;
+    outcome = webResponse(outcome);
     this.#response = outcome;
     if (outcome.type === "error")
       return core.transport(this.#id, this.#now(), packError(new TypeError("network error")));

@@ -1,4 +1,5 @@
 /** Answers as the caller gets them: rebuilt around a body that was read, or made in the provider's own envelope. */
+import { replay } from "./request.js";
 import type { ErrorClass, Protocol } from "./types.js";
 
 /** Longest header value that crosses to the core; a longer one says nothing that is needed. */
@@ -123,4 +124,16 @@ export function synthesize(facts: Unanswered): Response {
   }
   const body = envelope(facts.protocol, status, facts.errorClass, facts.reason, facts.message, facts.logicalRequestId);
   return new Response(JSON.stringify(body), { status, headers });
+}
+
+/** An answer of a `fetch` whose bodies are async iterables and no web streams (node-fetch's), as one of this host's. */
+export function webResponse(response: Response): Response {
+  const body = response.body as (AsyncIterable<Uint8Array> & { getReader?: unknown }) | null | undefined;
+  const web = body === null || body === undefined || typeof body.getReader === "function";
+  if (web || typeof body[Symbol.asyncIterator] !== "function") return response;
+  const bodiless = [204, 205, 304].includes(response.status);
+  return rewrap(
+    response,
+    bodiless ? null : replay([], body[Symbol.asyncIterator]() as AsyncIterator<Uint8Array, void>),
+  );
 }

@@ -35,8 +35,11 @@ const wasmTarget = () => {
 const built = () => (existsSync(join(DIST, "index.js")) ? undefined : "pkg/dist is not built");
 const RUNTIMES = join(ROOT, "tests", "runtimes");
 const allTests = () => filesUnder(join(ROOT, "tests")).filter((file) => file.endsWith(".test.mjs"));
-const tests = () => allTests().filter((file) => !file.startsWith(RUNTIMES));
+const WWW_TESTS = join(ROOT, "tests", "www");
+const tests = () => allTests().filter((file) => !file.startsWith(RUNTIMES) && !file.startsWith(WWW_TESTS));
 const runtimeTests = () => allTests().filter((file) => file.startsWith(RUNTIMES));
+
+const NO_CHROMIUM = "there is no Chromium (Debian: `apt-get install chromium`; or set CHROMIUM to its path)";
 
 /** Why a runtime can't be had here, after an attempt to install it. */
 const runtime = (name) => async () => {
@@ -48,9 +51,7 @@ const runtime = (name) => async () => {
     return `the runtimes could not be installed: ${error.message}`;
   }
   if (name === "edge" || binary(name) !== undefined) return undefined;
-  return name === "chromium"
-    ? "there is no Chromium (Debian: `apt-get install chromium`; or set CHROMIUM to its path)"
-    : `${name} has no npm package for ${process.platform} on ${process.arch}`;
+  return name === "chromium" ? NO_CHROMIUM : `${name} has no npm package for ${process.platform} on ${process.arch}`;
 };
 
 /** Reads `N passed, M failed` or `N passed, M failed, K skipped`, the last line of a script that counts. */
@@ -161,6 +162,13 @@ export const STAGES = [
     command: () => [node, "--test", "--test-reporter=spec", ...runtimeTests()],
     count: nodeTests,
     needs: async () => (await runtime("workerd")()) ?? (await runtime("chromium")()),
+  },
+  {
+    name: "www",
+    about: "the page in www/, in headless Chromium",
+    command: [node, "--test", "--test-reporter=spec", join(WWW_TESTS, "www.test.mjs")],
+    count: nodeTests,
+    needs: () => built() ?? (binary("chromium") === undefined ? NO_CHROMIUM : undefined),
   },
   {
     name: "size",

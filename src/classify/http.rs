@@ -102,6 +102,7 @@ pub const RULES: &[Rule] = &[
     // Statuses.
     rule("wrong_path", on(&[404]).text("^invalid url|^resource not found|^not found|404 page not found|^cannot post|^no route|^unknown request url|unrecognized request url|^unexpected endpoint"), NotFound, Provider).advice("check the base URL and the API version: every model fails there"),
     rule("wrong_path_page", on(&[404]).when(Cond::NotJson), NotFound, Provider).advice("check the base URL: this page isn't from the API"),
+    rule("invalid_request", on(&[400, 422]).code("invalid_request_error|invalid_request|invalid_argument|validationexception|bad_request|badrequesterror|validation_error|value_error"), BadRequest, Request),
     rule("bad_request", on(&[400, 405, 406, 411, 412, 415, 416, 417, 418, 422, 426, 428]), BadRequest, Request),
     rule("unauthorized", on(&[401]), AuthError, Key),
     rule("proxy_auth", on(&[407]), AuthError, Provider).advice("give the proxy on the way its credentials"),

@@ -152,8 +152,8 @@ pub fn classify(signal: &Signal<'_>) -> Option<Classification> {
     };
     match found {
         Found::Fine => None,
-        Found::Error(facts) => Some(verdict(signal, http::twin_status(&facts), &facts, false)),
-        Found::ChoiceError(facts) => Some(verdict(signal, http::twin_status(&facts), &facts, true)),
+        Found::Error(facts) => Some(verdict(signal, twin_status(signal, &facts), &facts, false)),
+        Found::ChoiceError(facts) => Some(verdict(signal, twin_status(signal, &facts), &facts, true)),
         Found::Finish(finish) => plain(finish.class, finish.retry, finish.scope, finish.name),
         Found::Cut => plain(ConnectionError, true, Provider, "cut_answer"),
         Found::Nothing => plain(ConnectionError, true, Provider, "no_answer"),
@@ -161,6 +161,22 @@ pub fn classify(signal: &Signal<'_>) -> Option<Classification> {
         Found::Silent => plain(Unknown, false, Request, "silent_answer"),
         Found::Page => plain(Unknown, true, Provider, "page_instead_of_answer"),
     }
+}
+
+/// The status that an error inside a 200 would have had. `invalid_request_error` is a type that lies (Mistral's capacity,
+/// Anthropic's rate limit come with it): the provider's own words for a 429 or a 503 are asked before it is believed.
+fn twin_status(signal: &Signal<'_>, facts: &Facts) -> u16 {
+    let twin = http::twin_status(facts);
+    let table = signal.provider().or_else(|| providers::by_name(providers::of_protocol(signal.protocol)));
+    if let (400, Some(table)) = (twin, table) {
+        for status in [429, 503] {
+            let subject = Subject { status, facts, headers: signal.headers, hint_ms: None };
+            if table.rules.find(&subject, true).is_some() {
+                return status;
+            }
+        }
+    }
+    twin
 }
 
 /// A user's rules may speak of transport errors too, by their reason as code.

@@ -423,6 +423,7 @@ impl Control {
             granted_at: now,
             until: waiter.deadline,
             probe,
+            again: waiter.avoid.iter().any(|bucket| *bucket != BucketId(0)),
             offered,
         });
         Ok(Permit { id: permit, bucket: id, key, probe, lease_until: waiter.deadline })

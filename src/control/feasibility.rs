@@ -28,7 +28,7 @@ pub(crate) struct Percentiles {
 impl Percentiles {
     pub(crate) fn add(&mut self, value: u64) {
         if self.counts.is_empty() {
-            self.counts = vec![0; STEPS];
+            self.counts.resize(STEPS, 0);
         }
         if self.total >= MANY {
             self.total = 0;

@@ -23,6 +23,8 @@ pub(crate) struct Lease {
     pub(crate) granted_at: Instant,
     pub(crate) until: Instant,
     pub(crate) probe: bool,
+    /// Whether its call has failed before.
+    pub(crate) again: bool,
     /// The waiter that it is kept for, until it asks again.
     pub(crate) offered: Option<CallId>,
 }

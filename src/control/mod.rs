@@ -87,8 +87,12 @@ impl Control {
     /// A control plane that knows nobody yet. Does no I/O and reads no clock.
     pub fn new(config: ControlConfig) -> Result<Self, ConfigError> {
         config.validate()?;
-        let pools = config.pools.iter().enumerate();
-        let keys = pools.flat_map(|(pool, of)| of.keys.iter().map(move |id| Key::new(id, pool))).collect();
+        let mut keys = Vec::new();
+        for (pool, of) in config.pools.iter().enumerate() {
+            for id in &of.keys {
+                keys.push(Key::new(id, pool));
+            }
+        }
         Ok(Self {
             budget: RetryBudgets::new(config.retry_budget, config.max_targets),
             breakers: Breakers { names: Names::new(config.max_targets.saturating_mul(2)), list: Vec::new() },
@@ -241,8 +245,12 @@ impl Control {
     fn make_buckets(&mut self, provider: &str, model: &str, account: Option<&str>) -> Vec<Bucket> {
         let mut wanted = Vec::new();
         if account.is_none() {
-            let pools = self.config.pools.iter().enumerate().filter(|(_, pool)| pool.serves(provider, model));
-            wanted.extend(pools.map(|(index, pool)| (pool.organisation.as_str(), Some(index), pool.weight)));
+            let pools = self.config.pools.iter().enumerate();
+            for (index, pool) in pools {
+                if pool.serves(provider, model) {
+                    wanted.push((pool.organisation.as_str(), Some(index), pool.weight));
+                }
+            }
         }
         if wanted.is_empty() {
             wanted.push((account.unwrap_or(""), None, 1));

@@ -150,8 +150,10 @@ impl Control {
     pub(crate) fn signal(&mut self, lease: &Lease, provider: Signal, model: Signal, now: Instant) {
         let Some(mut config) = self.config.breaker else { return };
         let Some(target) = self.target_of(lease.target) else { return };
-        if target.buckets.get(lease.bucket).is_some_and(|bucket| bucket.pool.is_some()) {
-            config.sparse_span = Millis::MAX; // two failures far apart: the bucket's own cooling sees to that
+        // Two failures far apart say something if they are of two calls; the retries of one are no second witness. For a
+        // pool's bucket its own cooling sees to that.
+        if lease.again || target.buckets.get(lease.bucket).is_some_and(|bucket| bucket.pool.is_some()) {
+            config.sparse_span = Millis::MAX;
         }
         let slots = [(target.provider_breaker, provider), (target.model_breaker, model)];
         let mut opened = false;

@@ -225,8 +225,12 @@ impl Control {
 
     /// Takes in a snapshot. Lines that do not fit the configuration, or that are not understood, are passed over.
     pub fn restore(&mut self, snapshot: &str, now: Instant) {
+        let mut fields = Vec::new();
         for line in text::pieces(snapshot, "\n") {
-            let fields: Vec<&str> = text::pieces(line, "\t").collect();
+            fields.clear();
+            for field in text::pieces(line, "\t") {
+                fields.push(field);
+            }
             match fields.as_slice() {
                 ["breaker", class, name, openings, until] => self.restore_breaker(class, name, openings, until, now),
                 ["key", class, id] => {

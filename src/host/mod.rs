@@ -234,20 +234,28 @@ impl Core {
             CommitOn::FirstContent => 2,
             CommitOn::End => 3,
         };
-        let times = |list: &[Millis]| list.iter().map(|ms| to_f64(ms.0)).collect::<Vec<_>>();
-        let mut out = vec![f64::from(p.max_attempts)];
-        out.extend(times(&[p.base, p.cap, p.max_wait]));
-        out.extend([f64::from(jitter), f64::from(u8::from(p.retry_ambiguous))]);
-        out.extend(times(&[
-            p.total,
-            p.attempt,
-            p.first_byte,
-            p.first_token,
-            p.chunk_gap,
-            p.content_gap,
-            p.min_attempt,
-        ]));
-        out.extend([f64::from(commit), to_f64(p.max_held), to_f64(p.max_body)]);
+        let whole = [
+            p.max_attempts.into(),
+            p.base.0,
+            p.cap.0,
+            p.max_wait.0,
+            jitter.into(),
+            p.retry_ambiguous.into(),
+            p.total.0,
+            p.attempt.0,
+            p.first_byte.0,
+            p.first_token.0,
+            p.chunk_gap.0,
+            p.content_gap.0,
+            p.min_attempt.0,
+            commit.into(),
+            p.max_held,
+            p.max_body,
+        ];
+        let mut out = Vec::with_capacity(whole.len());
+        for number in whole {
+            out.push(to_f64(number));
+        }
         out
     }
 

@@ -3,9 +3,12 @@
  * and one who gives up is heard at the upstream at once.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { Worker } from "node:worker_threads";
 import { event, openai, partsBefore } from "../upstream/bodies.mjs";
 import { rig } from "./rig.mjs";
 
@@ -109,6 +112,26 @@ describe("backpressure", () => {
     const [attempt] = await attempts();
     assert.equal(attempt.status, "succeeded");
     assert.ok(attempt.longest_gap_ms < 250, `${attempt.longest_gap_ms} ms`);
+  });
+
+  it("a process that was busy doesn't take its upstream for silent", async (t) => {
+    const upstream = new Worker(new URL("../upstream/in-worker.mjs", import.meta.url), {
+      workerData: { ...openai.chatStream("Keep the keel even, whatever the wind does."), delayBetweenChunksMs: 100 },
+    });
+    t.after(() => upstream.terminate());
+    const [url] = await once(upstream, "message");
+    const { chat, attempts } = await rig(t, [], { timeouts: { chunkGapMs: 400 } });
+    const reader = readerOf(await chat(streamed({ url })));
+    // The role and the first word were held; the next word has to be waited for.
+    await reader.read();
+    await reader.read();
+    const next = reader.read();
+    // Behind an I/O of its own: timers are looked at before sockets after that.
+    await readFile(new URL(import.meta.url));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
+    await next;
+    assert.equal((await drain(reader)).error, undefined);
+    assert.equal((await attempts())[0].status, "succeeded");
   });
 
   it("a silence of the upstream's is one, however slowly it was read before", async (t) => {

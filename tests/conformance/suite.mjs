@@ -11,9 +11,10 @@ import ledger from "./ledger.mjs";
 import retries from "./retries.mjs";
 import { scriptedRun } from "./scripted.mjs";
 import streams from "./streams.mjs";
+import surroundings from "./surroundings.mjs";
 import time from "./time.mjs";
 
-const PARTS = { fetching, retries, time, bodies, streams, ledger, config };
+const PARTS = { fetching, retries, time, bodies, streams, ledger, config, surroundings };
 
 /**
  * Runs every case, one after the other.

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { build, createServer, preview } from "vite";
+import { binary } from "../runtimes/lib/tools.mjs";
 
 export const WWW = fileURLToPath(new URL("../../www", import.meta.url));
 
@@ -63,7 +64,12 @@ function urlOf(server) {
 
 /** A browser with an empty profile. Playwright makes the folder and removes it. */
 export function launch() {
-  return chromium.launch({ executablePath: "/usr/bin/chromium", headless: true, args: FLAGS, timeout: 60_000 });
+  return chromium.launch({
+    executablePath: binary("chromium"),
+    headless: true,
+    args: FLAGS,
+    timeout: 60_000,
+  });
 }
 
 /** A page that keeps everything that went wrong in it: console errors, exceptions, policy violations, foreign requests. */

@@ -1,5 +1,5 @@
 // A provider over real HTTP for workers to call: it answers with the prompt that it was sent, in the manner that the
-// header `x-kind` asks for.
+// header `x-kind` or the parameter `kind` asks for.
 
 import { createServer } from "node:http";
 
@@ -13,6 +13,7 @@ export async function startProvider() {
   const asked = new Map();
   const ledger = [];
   const server = createServer(async (request, response) => {
+    response.setHeader("access-control-allow-origin", "*");
     let body = "";
     for await (const chunk of request.setEncoding("utf8")) body += chunk;
     if (request.url === "/ledger") {
@@ -23,7 +24,7 @@ export async function startProvider() {
     const id = JSON.parse(body).messages[0].content;
     const times = (asked.get(id) ?? 0) + 1;
     asked.set(id, times);
-    const kind = request.headers["x-kind"];
+    const kind = request.headers["x-kind"] ?? new URL(request.url, "http://localhost").searchParams.get("kind");
     const sse = { "content-type": "text/event-stream" };
     const later = (ms, work) => setTimeout(() => response.destroyed || work(), ms);
     if (kind === "flaky" && times === 1) return fail(response, 503, {});

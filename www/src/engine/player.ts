@@ -73,7 +73,7 @@ export class Player {
     const turn = this.#turn;
     const current = this.#play;
     await current?.finish();
-    if (turn === this.#turn) this.#set("done");
+    if (turn === this.#turn) this.#end();
   }
 
   #begin(): boolean {
@@ -81,10 +81,22 @@ export class Player {
       this.#play = play(this.#trouble, this.seed);
       return true;
     } catch (error) {
-      this.#failure = error instanceof Error ? error.message : String(error);
-      this.#set("failed");
+      this.#fail(error instanceof Error ? error.message : String(error));
       return false;
     }
+  }
+
+  /** A call that ends without any record was never begun: there is no core, and its error says why. */
+  #end(): void {
+    const state = this.#play?.state;
+    if (state?.call === null && state.attempts.length === 0) this.#fail(state.caller.message ?? "no call was made");
+    else this.#set("done");
+  }
+
+  #fail(why: string): void {
+    this.#failure = why;
+    this.#play = null;
+    this.#set("failed");
   }
 
   async #run(turn: number): Promise<void> {
@@ -102,8 +114,11 @@ export class Player {
       owed -= step;
       await current.advance(step);
       if (turn !== this.#turn) return;
-      this.#set(current.state.done ? "done" : "running");
-      if (current.state.done) return;
+      if (current.state.done) {
+        this.#end();
+        return;
+      }
+      this.#set("running");
     }
   }
 
