@@ -50,6 +50,27 @@ const INIT = {
 const answer = async () => new Response(ANSWER, { status: 200, headers: HEADERS });
 const message = async () => new Response(MESSAGE, { status: 200, headers: HEADERS });
 
+/** The same answer after its body was read under a signal and a timer, and nothing more. */
+async function rebuilt(/** @type {Response} */ response) {
+  const { signal } = new AbortController();
+  const timer = setTimeout(() => signal.throwIfAborted(), 60_000);
+  const reader = response.body?.getReader();
+  const chunks = [];
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true };
+    if (done) break;
+    chunks.push(value);
+  }
+  clearTimeout(timer);
+  const stream = new ReadableStream({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+  return new Response(stream, { status: response.status, headers: response.headers });
+}
+
 const times = (/** @type {() => Promise<unknown>} */ call) => async (/** @type {number} */ n) => {
   for (let i = 0; i < n; i += 1) await call();
 };
@@ -72,6 +93,8 @@ export function contenders({ createKeel, cockatiel, pRetry, ky, OpenAI, Anthropi
   /** @type {Record<string, (n: number) => Promise<unknown>>} */
   const all = {
     bare: times(async () => read(await answer())),
+    // What every layer pays that lets nobody see half a body: it is read to its end, and a new response is made around it.
+    "read and rebuilt, no layer": times(async () => read(await rebuilt(await answer()))),
     evenkeel: times(async () => read(await keel.fetch(URL_, INIT))),
   };
   if (pRetry) {

@@ -528,6 +528,8 @@ class Drive {
       last: undefined,
     };
     this.#held = held;
+    // It holds the chunk that it came to.
+    this.#racing = undefined;
     this.#streaming = true;
     // A reaction runs in the async context in which it was asked for: the caller's, whoever reads the stream.
     let tell: (packed: string) => void = ignore;

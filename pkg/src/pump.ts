@@ -44,11 +44,10 @@ export class Pump {
   #over = false;
   #pendingError: { readonly error: unknown } | undefined;
 
-  constructor(reader: ReadableStreamDefaultReader<Uint8Array>, held: readonly Uint8Array[], call: PumpCall) {
+  constructor(reader: ReadableStreamDefaultReader<Uint8Array>, held: Uint8Array[], call: PumpCall) {
     this.#reader = reader;
     this.#call = call;
     this.#idleSince = call.now();
-    let at = 0;
     this.stream = new ReadableStream<Uint8Array<ArrayBuffer>>(
       {
         start: (controller) => {
@@ -59,9 +58,9 @@ export class Pump {
             controller.error(this.#pendingError.error);
             return undefined;
           }
-          const next = held[at];
+          // What was given on is not kept.
+          const next = held.shift();
           if (next === undefined) return this.#pull();
-          at += 1;
           controller.enqueue(next as Uint8Array<ArrayBuffer>);
           return undefined;
         },
