@@ -7,7 +7,7 @@
 //! | record | fields |
 //! | --- | --- |
 //! | `budget` | `off`, or ratio and retries a second, in thousandths |
-//! | `breaker` | `off`, or failure rate in thousandths, minimum requests, window, consecutive failures, cooldown |
+//! | `breaker` | `off`, or failure rate in thousandths, minimum requests, window, consecutive failures, cooldown; then the provider (empty: all) |
 //! | `concurrency` | `off`, or max, min, adaptive (0 or 1), queue ms, max queued |
 //! | `tenant` | name (empty: all others), concurrency, requests and tokens a minute, share in thousandths, weight |
 //! | `pool` | provider, organisation, weight, models, key ids (the last two separated by U+001D) |
@@ -34,7 +34,13 @@ pub fn read(packed: &str) -> ControlConfig {
         let mut fields = Fields { rest: fields };
         match name {
             "budget" => config.retry_budget = budget(&mut fields),
-            "breaker" => config.breaker = breaker(&mut fields),
+            "breaker" => {
+                let own = breaker(&mut fields);
+                match fields.text() {
+                    "" => config.breaker = own,
+                    provider => config.breakers.push((provider.to_owned(), own)),
+                }
+            }
             "concurrency" => concurrency(&mut fields, &mut config),
             "tenant" => tenant(&mut fields, &mut config),
             "pool" => config.pools.push(pool(&mut fields)),
@@ -92,6 +98,7 @@ fn budget(fields: &mut Fields<'_>) -> Option<RetryBudgetConfig> {
 fn breaker(fields: &mut Fields<'_>) -> Option<BreakerConfig> {
     let default = BreakerConfig::default();
     if fields.is_off() {
+        fields.text();
         return None;
     }
     let failure_rate_per_mille = fields.number(default.failure_rate_per_mille);
@@ -180,6 +187,8 @@ mod tests {
         let config = read(&packed(&[
             &["budget", "100", "2000"],
             &["breaker", "600", "20", "10000", "7", "45000"],
+            &["breaker", "", "", "", "2", "", "groq"],
+            &["breaker", "off", "ollama"],
             &["concurrency", "50", "2", "0", "3000", "77"],
             &["tenant", "", "4", "60", "1000", "500", "2"],
             &["tenant", "acme", "", "", "", "", "3"],
@@ -194,6 +203,8 @@ mod tests {
         );
         assert_eq!((breaker.window, breaker.cooldown), (Millis(10_000), Millis(45_000)));
         assert!(breaker.max_cooldown >= breaker.cooldown);
+        assert_eq!(config.breaker_of("groq").map(|b| b.consecutive_failures), Some(2));
+        assert_eq!((config.breaker_of("ollama"), config.breaker_of("openai")), (None, Some(breaker)));
         assert_eq!(config.concurrency.map(|c| (c.max, c.min, c.adaptive)), Some((Some(50), 2, false)));
         assert_eq!((config.max_queue_wait, config.max_queued), (Some(Millis(3_000)), 77));
         assert_eq!((config.default_tenant.concurrency, config.default_tenant.weight), (Some(4), 2));

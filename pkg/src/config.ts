@@ -1,6 +1,10 @@
 /** Checks the options of `createKeel` and turns them into the flat values that the core takes. */
+
+import { Budget } from "./budget.js";
 import { KeelConfigError } from "./errors.js";
 import type {
+  BreakerOptions,
+  BudgetParts,
   CallContext,
   Clock,
   KeelOptions,
@@ -144,6 +148,7 @@ const sink: Check = (value, path) => {
 
 const RETRY: Record<string, Check> = {
   maxAttempts: whole(1, 20),
+  maxTotalAttempts: whole(1, 100),
   baseMs: ms(0, 3_600_000),
   capMs: ms(0, 3_600_000),
   maxWaitMs: ms(0),
@@ -178,7 +183,18 @@ const array: Check = (value, path) => {
   if (!Array.isArray(value)) throw new KeelConfigError(path, value, "an array");
 };
 
+const BREAKER = orFalse(
+  object({
+    failureRate: number(0.001, 1),
+    minimumRequests: whole(1, 1_000_000),
+    windowMs: ms(1_000, 3_600_000),
+    consecutiveFailures: whole(1, 1_000_000),
+    cooldownMs: ms(1, 3_600_000),
+  }),
+);
+
 const PROVIDER = object({
+  breaker: BREAKER,
   match,
   protocol: oneOf(PROTOCOLS),
   rules: array,
@@ -280,15 +296,7 @@ const pools: Check = (value, path) => {
 };
 
 const OPTIONS = object({
-  breaker: orFalse(
-    object({
-      failureRate: number(0.001, 1),
-      minimumRequests: whole(1, 1_000_000),
-      windowMs: ms(1_000, 3_600_000),
-      consecutiveFailures: whole(1, 1_000_000),
-      cooldownMs: ms(1, 3_600_000),
-    }),
-  ),
+  breaker: BREAKER,
   concurrency: orFalse(
     object({
       max: whole(1, 1_000_000),
@@ -327,7 +335,25 @@ const signal: Check = (value, path) => {
     throw new KeelConfigError(path, value, "an AbortSignal");
 };
 
+const budget: Check = (value, path) => {
+  if (!(value instanceof Budget)) throw new KeelConfigError(path, value, "a budget made by keel.budget()");
+};
+
+const PARTS = object({ totalMs: ms(1), inputBuildMs: ms(0), modelCallMs: ms(0), postprocessMs: ms(0) });
+
+/** Checks the parts of a budget; throws {@link KeelConfigError}. */
+export function checkParts(parts: BudgetParts): BudgetParts {
+  PARTS(parts, "");
+  const { totalMs, inputBuildMs = 0, modelCallMs = 0, postprocessMs = 0 } = parts;
+  if (totalMs === undefined) throw new KeelConfigError("totalMs", undefined, "milliseconds from 1");
+  const sum = inputBuildMs + modelCallMs + postprocessMs;
+  if (sum > totalMs) throw new KeelConfigError("totalMs", totalMs, `at least the sum of its parts (${sum})`);
+  return parts;
+}
+
 const CONTEXT = object({
+  budget,
+  risk: oneOf(["normal", "high"]),
   tenant: string(1_048_576),
   operation: string(1_024),
   priority: oneOf(["interactive", "batch"]),
@@ -374,6 +400,12 @@ function index(values: readonly string[], value: string | undefined): number {
   return value === undefined ? Number.NaN : values.indexOf(value);
 }
 
+/** A single target has no use for more attempts than all targets together may make. */
+function attempts({ maxAttempts, maxTotalAttempts }: RetryOptions): number {
+  if (maxTotalAttempts === undefined) return maxAttempts ?? Number.NaN;
+  return Math.min(maxAttempts ?? 3, maxTotalAttempts, 20);
+}
+
 function limits(
   retry: RetryOptions,
   timeouts: TimeoutOptions,
@@ -384,7 +416,7 @@ function limits(
   // A base above the default cap means that the cap has to follow; one that contradicts the user's own cap is an error.
   const cap = retry.capMs ?? (retry.baseMs !== undefined && retry.baseMs > 4_000 ? retry.baseMs : undefined);
   return Float64Array.of(
-    retry.maxAttempts ?? Number.NaN,
+    attempts(retry),
     retry.baseMs ?? Number.NaN,
     cap ?? Number.NaN,
     retry.maxWaitMs ?? Number.NaN,
@@ -440,18 +472,27 @@ function count(value: number | undefined): string {
   return value === undefined ? "" : String(Math.ceil(value));
 }
 
-function control({ retry, breaker, concurrency, tenants: named, pools: keyed }: KeelOptions): string {
+function breakerRecord(breaker: BreakerOptions | false, provider: string): string[] {
+  if (breaker === false) return ["breaker", "off", provider];
+  const { failureRate, minimumRequests, windowMs, consecutiveFailures, cooldownMs } = breaker;
+  const numbers = [minimumRequests, windowMs, consecutiveFailures, cooldownMs].map(count);
+  return ["breaker", milli(failureRate), ...numbers, provider];
+}
+
+function control({
+  retry,
+  breaker,
+  concurrency,
+  tenants: named,
+  pools: keyed,
+  providers: custom,
+}: KeelOptions): string {
   const records: string[][] = [];
   const budget = retry?.budget;
   records.push(budget === false ? ["budget", "off"] : ["budget", milli(budget?.ratio), milli(budget?.minPerSecond)]);
-  if (breaker === false) records.push(["breaker", "off"]);
-  else if (breaker !== undefined) {
-    const { failureRate, minimumRequests, windowMs, consecutiveFailures, cooldownMs } = breaker;
-    records.push([
-      "breaker",
-      milli(failureRate),
-      ...[minimumRequests, windowMs, consecutiveFailures, cooldownMs].map(count),
-    ]);
+  if (breaker !== undefined) records.push(breakerRecord(breaker, ""));
+  for (const [name, own] of Object.entries(custom ?? {})) {
+    if (own.breaker !== undefined) records.push(breakerRecord(own.breaker, name));
   }
   if (concurrency === false) records.push(["concurrency", "off"]);
   else if (concurrency !== undefined) {

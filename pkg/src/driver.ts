@@ -224,7 +224,7 @@ class Drive {
 
   #begin(): number {
     const { options } = this.#shared;
-    const { tenant, operation, logicalRequestId, priority, deadlineMs } = this.#context;
+    const { tenant, operation, logicalRequestId, priority, deadlineMs, budget } = this.#context;
     const { url, method, body, replayable } = this.#request;
     const core = this.#core;
     const text = typeof body === "string" && body.length <= TEXT_BODY ? body : "";
@@ -239,7 +239,7 @@ class Drive {
       (priority === "batch" ? 1 : 0) | (replayable ? 2 : 0) | (layer.retry === undefined ? 0 : 4) | (hook ? 8 : 0),
       layer.retry ?? 0,
       layer.timeoutMs,
-      deadlineMs ?? -1,
+      Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, budget?.leftMs("modelCall") ?? Number.POSITIVE_INFINITY),
       this.#tokens(body),
     );
     this.#id = answer >>> 7;

@@ -3,11 +3,14 @@
  *
  * @module
  */
+export type { Budget } from "./budget.js";
 export { KeelConfigError, KeelError } from "./errors.js";
 export { createKeel } from "./keel.js";
 export type {
   AttemptRecord,
   BreakerOptions,
+  BudgetParts,
+  BudgetStage,
   CallContext,
   CallRecord,
   Classification,

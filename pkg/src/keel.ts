@@ -1,5 +1,6 @@
 /** `createKeel`: one policy, one control state, one ledger. */
-import { checkContext, HOST_CLOCK, readOptions } from "./config.js";
+import { Budget } from "./budget.js";
+import { checkContext, checkParts, HOST_CLOCK, readOptions } from "./config.js";
 import { CoreHandle } from "./core-handle.js";
 import { drive, type Shared } from "./driver.js";
 import { KeelConfigError } from "./errors.js";
@@ -81,6 +82,7 @@ export function createKeel(options: KeelOptions = {}): Keel {
       return { fetch: scoped({ ...checkContext(context) }) };
     },
     state: () => JSON.parse(handle.get().state(clock.now())) as ControlState,
+    budget: (parts) => new Budget(checkParts(parts), clock),
     explainPolicy: () => explain(handle.get().limits(), options),
     enableKey(keyId) {
       const core = handle.get();

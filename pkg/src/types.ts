@@ -2,6 +2,7 @@
 /**
  * The public types. Times are milliseconds unless a name says otherwise; options are camelCase, records snake_case.
  */
+import type { Budget } from "./budget.js";
 import type { KeelError } from "./errors.js";
 
 /** What a failed call is. Decisions look at nothing else. */
@@ -286,6 +287,8 @@ export interface TimeoutOptions {
 export interface RetryOptions {
   /** Attempts of one logical request, the first included. Range 1 to 20, default 3. */
   maxAttempts?: number;
+  /** Attempts over all targets together. Range 1 to 100; no more than this are made, whatever `maxAttempts` says. */
+  maxTotalAttempts?: number;
   /** First step of the exponential backoff. Range 0 to 3600000, default 500. */
   baseMs?: number;
   /** Longest backoff. Range 0 to 3600000, default 8000. */
@@ -320,6 +323,8 @@ export interface ProviderOptions {
   retry?: Omit<RetryOptions, "budget">;
   /** As `timeouts`, for this provider. */
   timeouts?: TimeoutOptions;
+  /** As `breaker`, for this provider. */
+  breaker?: BreakerOptions | false;
 }
 
 /** `URLPattern`, where the host has it: only its string parts are used. */
@@ -552,6 +557,21 @@ export interface KeelOptions {
   seed?: number;
 }
 
+/** How the time of one business request is split. Each part is a wish; the total is the law. */
+export interface BudgetParts {
+  /** All of it. Range 1 to 2147483647. */
+  totalMs: number;
+  /** For building the input. Default: whatever the model call can spare. */
+  inputBuildMs?: number;
+  /** For the model call. Default: all that postprocessing leaves. */
+  modelCallMs?: number;
+  /** For parsing, checking and storing the answer. Default 0. */
+  postprocessMs?: number;
+}
+
+/** A stage of a business request. */
+export type BudgetStage = "inputBuild" | "modelCall" | "postprocess";
+
 /** What a call is for: filled in with {@link Keel.with}. */
 export interface CallContext {
   /** Who it is for; at most 128 bytes are kept. */
@@ -562,6 +582,10 @@ export interface CallContext {
   priority?: "interactive" | "batch";
   /** Time from the start of each call until its caller must have an answer. Clamped to `timeouts.totalMs`. */
   deadlineMs?: number;
+  /** The business request's budget: each call may use what its model call has left. */
+  budget?: Budget;
+  /** How much a wrong answer would cost. `keel.fetch` serves nothing but the model asked for, so it changes nothing there. */
+  risk?: "normal" | "high";
   /** Id of the logical request, if you have one. Default: a ULID. */
   logicalRequestId?: string;
   /** Sent as `idempotency-key`, the same on every attempt. */
@@ -584,6 +608,8 @@ export interface Keel {
   with(context: CallContext): ScopedKeel;
   /** The control state as plain JSON: vendor table, breakers, keys, tenants. */
   state(): ControlState;
+  /** Starts the budget of one business request: total, input build, model call, postprocessing. */
+  budget(parts: BudgetParts): Budget;
   /** What the limits in force mean: worst case, waits, and what is wrong with them. */
   explainPolicy(): PolicyExplanation;
   /** Enables a key that a 401 or 403 has disabled. Throws if no pool has a key of that id. */

@@ -15,6 +15,8 @@ pub struct ControlConfig {
     pub retry_budget: Option<RetryBudgetConfig>,
     /// The breakers; `None`: there are none.
     pub breaker: Option<BreakerConfig>,
+    /// Breakers of providers that have their own settings; `None`: that provider has none.
+    pub breakers: Vec<(String, Option<BreakerConfig>)>,
     /// The concurrency limits; `None`: there are none.
     pub concurrency: Option<ConcurrencyConfig>,
     /// Limits of tenants that are not named. Default: none.
@@ -48,6 +50,7 @@ impl Default for ControlConfig {
         Self {
             retry_budget: Some(RetryBudgetConfig::default()),
             breaker: Some(BreakerConfig::default()),
+            breakers: Vec::new(),
             concurrency: Some(ConcurrencyConfig::default()),
             default_tenant: TenantLimits::default(),
             tenants: Vec::new(),
@@ -139,6 +142,12 @@ fn wrong(path: String, got: &str, expected: &'static str) -> ConfigError {
 }
 
 impl ControlConfig {
+    /// The breaker settings of a provider.
+    #[must_use]
+    pub fn breaker_of(&self, provider: &str) -> Option<BreakerConfig> {
+        self.breakers.iter().find(|(name, _)| name == provider).map_or(self.breaker, |(_, own)| *own)
+    }
+
     /// Checks every range, that no key id appears twice and that no organisation is split over two pools.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if let Some(budget) = self.retry_budget {

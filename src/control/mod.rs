@@ -270,9 +270,15 @@ impl Control {
         buckets
     }
 
+    /// The breaker settings that hold for a target.
+    fn breaker_config(&self, slot: Slot) -> Option<BreakerConfig> {
+        let target = self.targets.list.get(slot.index as usize)?;
+        self.config.breaker_of(&target.provider)
+    }
+
     /// What both breakers of a target say: shut if one is, a probe if one wants one.
     fn gate(&mut self, slot: Slot, now: Instant) -> Gate {
-        let Some(config) = self.config.breaker else { return Gate::Pass };
+        let Some(config) = self.breaker_config(slot) else { return Gate::Pass };
         let Some((provider, model)) = self.breaker_slots(slot, now) else { return Gate::Pass };
         let mut said = Gate::Pass;
         for slot in [provider, model] {
@@ -287,7 +293,7 @@ impl Control {
 
     /// Makes the holder of permit `number` the probe of each breaker that wants one.
     fn take_probe(&mut self, slot: Slot, number: u64, deadline: Instant, now: Instant) -> bool {
-        let Some(config) = self.config.breaker else { return false };
+        let Some(config) = self.breaker_config(slot) else { return false };
         let Some((provider, model)) = self.breaker_slots(slot, now) else { return false };
         let mut probe = false;
         for slot in [provider, model] {
@@ -306,7 +312,7 @@ impl Control {
 
     /// The probe was offered and has been taken: its lease runs from its grant on, up to its deadline.
     fn extend_probe(&mut self, lease: &Lease) {
-        let Some(config) = self.config.breaker else { return };
+        let Some(config) = self.breaker_config(lease.target) else { return };
         let Some(target) = self.targets.list.get(lease.target.index as usize) else { return };
         for slot in [target.provider_breaker, target.model_breaker] {
             if let Some(breaker) = self.breakers.get(slot) {
@@ -350,7 +356,7 @@ impl Breakers {
 
     fn enter(&mut self, provider: &str, model: &str, config: &ControlConfig, now: Instant) -> Slot {
         let nowhere = Slot { index: u32::MAX, generation: 0 };
-        let Some(breaker) = &config.breaker else { return nowhere };
+        let Some(breaker) = &config.breaker_of(provider) else { return nowhere };
         let mut name = String::from(provider);
         if !model.is_empty() {
             name.push('/');

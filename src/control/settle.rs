@@ -148,7 +148,7 @@ impl Control {
 
     /// Tells both breakers of a target.
     pub(crate) fn signal(&mut self, lease: &Lease, provider: Signal, model: Signal, now: Instant) {
-        let Some(mut config) = self.config.breaker else { return };
+        let Some(mut config) = self.breaker_config(lease.target) else { return };
         let Some(target) = self.target_of(lease.target) else { return };
         // Two failures far apart say something if they are of two calls; the retries of one are no second witness. For a
         // pool's bucket its own cooling sees to that.

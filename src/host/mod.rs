@@ -96,7 +96,7 @@ impl Core {
     }
 
     /// Begins a call. `context` is tenant, operation, logical request id, method and credential, packed; `body` is a body
-    /// that is a short string, or empty; `flags` see below; a negative number stands for "not given". Answers with the
+    /// that is a short string, or empty; `flags` see below; a negative number, or an infinite deadline, stands for "not given". Answers with the
     /// call's number times 128 plus the answer.
     ///
     /// Flags: 1 batch, 2 replayable, 4 a layer above retries, 8 the user has a hook.
@@ -129,7 +129,7 @@ impl Core {
             replayable: flags & 2 != 0,
             layer_above: (flags & 4 != 0).then_some(layer_retry),
             layer_timeout: (layer_timeout >= 0.0).then(|| Millis(to_u64(layer_timeout))),
-            deadline: (deadline >= 0.0).then(|| Millis(to_u64(deadline))),
+            deadline: deadline.is_finite().then(|| Millis(to_u64(deadline))),
             token_estimate: (tokens >= 0.0).then(|| to_u64(tokens)),
             judged_by_user: flags & 8 != 0,
         };
