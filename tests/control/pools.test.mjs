@@ -120,6 +120,39 @@ describe("pools", () => {
     assert.throws(() => keel.enableKey("nobody"), KeelConfigError);
   });
 
+  it("never give one call the key of another that begins inside it, from a sink", async () => {
+    const upstream = provider((_, n) => (n === 1 ? fail(503, { code: "server_is_overloaded" }) : undefined));
+    const inner = [];
+    const keel = createKeel({
+      fetch: upstream.fetch,
+      retry: { baseMs: 1, capMs: 2 },
+      pools: [
+        pool("a", ["openai-key"]),
+        { provider: "anthropic", organisation: "b", keys: [{ id: "anthropic-key", value: "sk-anthropic-key" }] },
+      ],
+      // Called between the core's answer and what the driver does with it.
+      ledger: (record) => {
+        if (record.type !== "attempt" || record.provider !== "openai" || inner.length > 3) return;
+        inner.push(
+          keel.fetch("https://api.anthropic.com/v1/messages", {
+            method: "POST",
+            headers: { "x-api-key": "p" },
+            body: "{}",
+          }),
+        );
+      },
+    });
+    const calls = Array.from({ length: 3 }, () =>
+      keel.fetch(OPENAI, { method: "POST", headers: { authorization: "Bearer p" }, body: '{"model":"gpt-5"}' }),
+    );
+    await Promise.all(calls);
+    await Promise.all(inner);
+    for (const { url, key } of upstream.seen) {
+      assert.equal(key, url.includes("anthropic") ? "sk-anthropic-key" : "sk-openai-key");
+    }
+    assert.ok(inner.length > 0);
+  });
+
   it("fail clearly when a key's function rejects, without the key", async () => {
     const upstream = provider(() => undefined);
     const { call } = keelOf(upstream, {
