@@ -10,7 +10,7 @@ import { packageAround } from "./lib/dist.mjs";
 import { BUILD, must, options, runMain, say } from "./lib/run.mjs";
 
 const LEVELS = ["s", "z", "2", "3"];
-const PASSES = ["none", "-Os", "-Oz", "-O3"];
+const PASSES = ["none", "-Os", "-Oz", "-O3", "-Oz --converge --low-memory-unused --zero-filled-memory"];
 
 await runMain(async () => {
   const { levels, passes } = options(
@@ -21,7 +21,7 @@ await runMain(async () => {
   for (const level of levels.split(",")) {
     for (const pass of passes.split(",")) {
       for (const simd of [false, true]) {
-        const name = `${level}${pass === "none" ? "" : pass}${simd ? "-simd" : ""}`;
+        const name = `${level}${pass === "none" ? "" : pass.replace(/[ -]+/g, "-")}${simd ? "-simd" : ""}`;
         const out = join("build", "variants", name);
         const args = ["scripts/build.mjs", "--out", out, "--opt-level", level, `--wasm-opt=${pass}`];
         await must(name, process.execPath, simd ? [...args, "--simd"] : args);

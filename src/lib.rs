@@ -52,8 +52,8 @@ pub mod wait_hint;
 #[cfg(all(target_arch = "wasm32", feature = "module"))]
 mod host;
 
-/// What `std` would bring along: the same allocator, and a panic that traps without a message. Formatting messages that
-/// nobody sees would be a tenth of the module.
+/// What `std` would bring along: the same allocator, and a panic that traps without a message. What formats
+/// messages that nobody sees would be several kilobytes.
 #[cfg(all(target_arch = "wasm32", feature = "module"))]
 mod runtime {
     #[global_allocator]
