@@ -71,6 +71,12 @@ pub struct CallSpec {
     pub deadline: Instant,
     /// Attempts that earlier calls of the same logical request have made.
     pub earlier_attempts: u32,
+    /// What the last of them failed with.
+    pub earlier_class: Option<ErrorClass>,
+    /// Their packed records.
+    pub earlier_records: String,
+    /// What its method says of an answer.
+    pub method: Method,
     /// How often a retry of a layer above has joined.
     pub joined: u32,
     /// Whether the driver has a hook that may overrule each classification.
@@ -78,6 +84,21 @@ pub struct CallSpec {
     /// Whose key it brings: a keyed hash, or empty. `None`: one of the configured pools serves it.
     pub account: Option<String>,
 }
+
+/// What an HTTP method says of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// The answer to what is asked: the usual case.
+    #[default]
+    Asks,
+    /// It reads what is there (GET): a stored failure that is read is no failure of reading it.
+    Reads,
+    /// The answer has no body (HEAD, OPTIONS).
+    Bodiless,
+}
+
+/// The rule of a verdict that the user's hook gave.
+pub const USER_RULE: &str = "user.classify";
 
 /// What happened.
 #[derive(Clone, Copy, Debug)]
@@ -241,8 +262,8 @@ pub struct Call {
     avoid: Vec<BucketId>,
     /// Whether the driver still holds the answer of the attempt before, which can be given to the caller.
     answer_kept: bool,
-    /// What that answer was.
-    last_verdict: Option<Classification>,
+    /// What the last failed attempt was.
+    last_class: Option<ErrorClass>,
     now: Instant,
 }
 
@@ -251,6 +272,9 @@ impl Call {
     #[must_use]
     pub fn new(id: CallId, spec: CallSpec) -> Self {
         let now = spec.started_at;
+        let last_class = spec.earlier_class;
+        let mut spec = spec;
+        let failed_attempts = core::mem::take(&mut spec.earlier_records);
         let waits = Backoff::new(spec.policy.base, spec.policy.cap, spec.policy.jitter);
         Self {
             id,
@@ -267,12 +291,12 @@ impl Call {
             backoff: Millis::ZERO,
             waits,
             ending: None,
-            failed_attempts: String::new(),
+            failed_attempts,
             tail: Vec::new(),
             pass: 0,
             avoid: Vec::new(),
             answer_kept: false,
-            last_verdict: None,
+            last_class,
             now,
         }
     }
@@ -418,11 +442,12 @@ impl Call {
             world.control.on_first_attempt(&self.spec.facts.provider, self.now);
         } else {
             // The layer above retries: that is a retry like any other, and is paid for.
+            let class = self.last_class.unwrap_or(ErrorClass::Unknown);
             if self.attempts >= self.spec.policy.max_attempts {
-                return self.refuse(ErrorClass::Unknown, Final::AttemptsExhausted.reason(), None, world);
+                return self.refuse(class, Final::AttemptsExhausted.reason(), None, world);
             }
             if !world.control.may_retry(&self.spec.facts.provider, RetryCost::Plain, self.now) {
-                return self.refuse(ErrorClass::Unknown, Final::RetryBudgetExhausted.reason(), None, world);
+                return self.refuse(class, Final::RetryBudgetExhausted.reason(), None, world);
             }
         }
         if self.now >= self.spec.deadline {
@@ -512,13 +537,13 @@ impl Call {
         if let Some(permit) = &self.permit {
             let mut reported = [VendorLimit::EMPTY; limits::MAX_LIMITS];
             let count = vendor_limits(provider, headers, self.now, &mut reported);
-            world.control.on_head(permit.id, reported.get(..count).unwrap_or(&[]), status < 400, self.now);
+            world.control.on_head(permit.id, reported.get(..count).unwrap_or(&[]), false, self.now);
         }
         if status == 200 && self.is_streamed(headers.get("content-type").unwrap_or("")) {
             return self.begin_stream(headers);
         }
         self.state = State::Body(Box::new(Reading::new(status, headers, self.now)));
-        if matches!(status, 101 | 204 | 205 | 304) {
+        if matches!(status, 101 | 204 | 205 | 304) || (status < 400 && self.spec.method == Method::Bodiless) {
             return self.succeed(world);
         }
         Action::ReadBody { cap: self.read_cap() }
@@ -546,7 +571,8 @@ impl Call {
             custom: &self.spec.rules,
             now: self.now,
         };
-        let verdict = classify::classify(&signal);
+        let stored = self.spec.method == Method::Reads && reading.status < 400;
+        let verdict = if stored { None } else { classify::classify(&signal) };
         if let Some(attempt) = &mut self.attempt {
             attempt.bytes = reading.bytes;
             attempt.delivery = classify::delivery(Some(reading.status), None);
@@ -686,7 +712,7 @@ impl Call {
         if let Some(streaming) = streaming {
             self.state = State::Stream(streaming);
         }
-        self.conclude(overruled.cloned().unwrap_or(verdict), answered, world)
+        self.conclude(overruled.unwrap_or(&verdict), answered, world)
     }
 
     fn judge(&mut self, verdict: Classification, answered: bool, world: &mut World<'_>) -> Action {
@@ -698,12 +724,12 @@ impl Call {
             self.state = State::Judging(Box::new(Judgement { verdict, answered, streaming }));
             Action::Judge
         } else {
-            self.conclude(verdict, answered, world)
+            self.conclude(&verdict, answered, world)
         }
     }
 
     /// Closes the attempt with its verdict and decides what follows.
-    fn conclude(&mut self, verdict: Classification, answered: bool, world: &mut World<'_>) -> Action {
+    fn conclude(&mut self, verdict: &Classification, answered: bool, world: &mut World<'_>) -> Action {
         let delivery = self.attempt.as_ref().map_or(Delivery::NotSent, |a| a.delivery);
         self.settle(Some(&verdict), world);
         let policy = self.spec.policy;
@@ -721,8 +747,15 @@ impl Call {
             deadline: self.spec.deadline,
         };
         let mut decision = decide(&facts, &policy, backoff, spread);
-        if self.may_go_elsewhere(&verdict, world) && self.attempts < policy.max_attempts && self.spec.replayable {
-            // Another bucket (or, for a bad key, another key) has not said no: it is asked at once.
+        // Another bucket (or, for a bad key, another key) has not said no: it is asked at once. That lifts what speaks of
+        // this target alone: its class and its wait.
+        let of_this_target =
+            matches!(decision, Ok(_) | Err(Final::NotRetryable | Final::WaitTooLong | Final::NotEnoughTimeBudget));
+        let room = self.attempts < policy.max_attempts
+            && self.spec.replayable
+            && (delivery != Delivery::MaybeSent || policy.retry_ambiguous)
+            && self.now.plus(policy.min_attempt) <= self.spec.deadline;
+        if of_this_target && room && self.may_go_elsewhere(&verdict, world) {
             decision = Ok(Millis::ZERO);
         }
         if decision.is_ok() {
@@ -736,7 +769,7 @@ impl Call {
                 self.backoff = self.backoff.plus(wait);
                 self.close_attempt(&verdict, None, Decision::Retry, Some(wait), world);
                 self.answer_kept = answered;
-                self.last_verdict = Some(verdict);
+                self.last_class = Some(verdict.class);
                 self.state = State::Backoff { until: self.now.plus(wait) };
                 Action::Sleep
             }
@@ -841,6 +874,8 @@ impl Call {
         retry_after: Option<Millis>,
         world: &mut World<'_>,
     ) -> Action {
+        // The last answer goes with its own class, whatever ours is.
+        let class = self.last_class.filter(|_| self.answer_kept).unwrap_or(class);
         let ending = Ending {
             class,
             reason: reason.into(),
@@ -885,6 +920,11 @@ impl Call {
 
     /// Whether a failure leaves another bucket of the pool, or another key, to try at once.
     fn may_go_elsewhere(&self, verdict: &Classification, world: &World<'_>) -> bool {
+        if verdict.rule == USER_RULE && !verdict.retryable {
+            return false; // the user's hook has the last word
+        }
+        let of_key = matches!(verdict.class, ErrorClass::AuthError | ErrorClass::PermissionError);
+        let failed = if of_key { None } else { self.avoid.first().copied() };
         let elsewhere = match verdict.class {
             ErrorClass::AuthError | ErrorClass::PermissionError => verdict.scope == Scope::Key,
             ErrorClass::RateLimited
@@ -897,7 +937,7 @@ impl Call {
         };
         elsewhere
             && self.spec.account.is_none()
-            && world.control.has_alternative(&self.spec.facts.provider, &self.spec.facts.model, self.now)
+            && world.control.has_alternative(&self.spec.facts.provider, &self.spec.facts.model, failed, self.now)
     }
 
     /// Gives the permit back with what became of the attempt.

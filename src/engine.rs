@@ -4,7 +4,7 @@
 //! here under a number, not as objects of their own, since a host may kill a request without running its `finally`: a
 //! sweep ends what was abandoned (as `lost`) once its deadline is well past.
 
-use crate::call::{Action, Call, CallSpec, Input, World};
+use crate::call::{Action, Call, CallSpec, Input, Method, World};
 use crate::class::Classification;
 use crate::classify::{CustomRule, providers};
 use crate::control::{CallId, Control, Notice};
@@ -206,7 +206,7 @@ impl Engine {
             let margin = Millis((layer.0 / 20).min(500));
             deadline = deadline.min(now.plus(layer.minus(margin)));
         }
-        let fingerprint = begin.layer_above.map(|_| fingerprint(begin.method, begin.url, body.hash));
+        let fingerprint = begin.layer_above.map(|_| fingerprint(begin, body.hash));
         let repeated = match (begin.layer_above, fingerprint) {
             (Some(retry), Some(key)) if retry > 0 => self.joins.join(key, now),
             _ => None,
@@ -255,6 +255,13 @@ impl Engine {
             started_at: now,
             deadline,
             earlier_attempts: repeated.as_ref().map_or(0, |e| e.attempts),
+            earlier_class: repeated.as_ref().and_then(|e| e.class),
+            earlier_records: repeated.map_or_else(String::new, |e| e.records),
+            method: match begin.method {
+                "GET" | "get" => Method::Reads,
+                "HEAD" | "head" | "OPTIONS" | "options" => Method::Bodiless,
+                _ => Method::Asks,
+            },
             joined,
             judged_by_user: begin.judged_by_user,
             account,
@@ -287,6 +294,8 @@ impl Engine {
                 attempts: call.attempts(),
                 joined: entry.joined,
                 deadline: call.deadline(),
+                class: call.ending().map(|ending| ending.class),
+                records: call.failed_attempts().into(),
             };
             self.joins.on_end(key, ended, now);
         }
@@ -418,7 +427,7 @@ impl CustomProvider {
     fn answers(&self, url: &str, host: &str) -> bool {
         self.matches.iter().any(|pattern| {
             if text::has(pattern, "://") {
-                url.starts_with(pattern.as_str())
+                begins_with(url, pattern)
             } else if let Some(suffix) = pattern.strip_prefix('*') {
                 host.ends_with(suffix) || text::before(host, ":").ends_with(suffix)
             } else {
@@ -428,8 +437,18 @@ impl CustomProvider {
     }
 }
 
-fn fingerprint(method: &str, url: &str, body: u128) -> u128 {
-    keyed_hash(&body.to_le_bytes(), &[method.as_bytes(), b"\n", url.as_bytes()])
+/// Whether a URL is at or below another one: the same up to a boundary, so that `https://llm.acme.io` is neither
+/// `https://llm.acme.io.evil.com` nor `https://llm.acme.io@evil.com`, and no key of a pool goes there.
+fn begins_with(url: &str, prefix: &str) -> bool {
+    let prefix = prefix.as_bytes();
+    let Some((start, rest)) = url.as_bytes().split_at_checked(prefix.len()) else { return false };
+    start.eq_ignore_ascii_case(prefix) && (prefix.ends_with(b"/") || matches!(rest, [] | [b'/' | b'?' | b'#', ..]))
+}
+
+/// Tells whose request it is and what it asks for: another tenant's or key's same bytes are another request.
+fn fingerprint(begin: &Begin<'_>, body: u128) -> u128 {
+    let parts = [begin.method, "\n", begin.url, "\n", begin.tenant, "\n", begin.credential];
+    keyed_hash(&body.to_le_bytes(), &parts.map(str::as_bytes))
 }
 
 /// Keyed 128-bit SipHash-1-3 of all parts in a row.
@@ -473,4 +492,87 @@ fn hex(value: u128) -> String {
         out.push(hex_digit(byte));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::ControlConfig;
+    use crate::headers::Headers;
+
+    fn engine() -> Engine {
+        Engine::new(1, Some("k"), Policy::STANDARD, Control::new(ControlConfig::default()).unwrap())
+    }
+
+    #[test]
+    fn a_url_prefix_ends_at_a_boundary() {
+        let own = CustomProvider {
+            matches: vec!["https://llm.acme.io".into(), "https://gw.io/v1/".into()],
+            ..CustomProvider::default()
+        };
+        for (url, is) in [
+            ("https://llm.acme.io", true),
+            ("https://LLM.acme.io/v1/x", true),
+            ("https://llm.acme.io?x", true),
+            ("https://llm.acme.io.evil.com/v1", false),
+            ("https://llm.acme.io@evil.com/v1", false),
+            ("https://llm.acme.io:8443/v1", false),
+            ("https://gw.io/v1/chat", true),
+            ("https://gw.io/v10/chat", false),
+        ] {
+            assert_eq!(own.answers(url, &request::target(url).host), is, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_retry_joins_nobody_elses_request() {
+        let fail = |engine: &mut Engine, tenant: &str, credential: &str, retry: u32| {
+            let begin = Begin {
+                url: "https://api.openai.com/v1/chat/completions",
+                method: "POST",
+                tenant,
+                credential,
+                replayable: true,
+                layer_above: Some(retry),
+                ..Begin::default()
+            };
+            engine.request_body(b"{}");
+            let (id, _) = engine.begin(&begin, Instant(1_000));
+            let logical = engine.call(id).map(|call| call.facts().logical_request_id.clone());
+            engine.handle(id, Input::Head { status: 401, headers: Headers("") }, Instant(1_001));
+            engine.handle(id, Input::Body { bytes: b"{}", complete: true }, Instant(1_002));
+            engine.forget(id);
+            logical
+        };
+        let mut engine = engine();
+        let first = fail(&mut engine, "a", "key-1", 0);
+        assert_ne!(fail(&mut engine, "b", "key-1", 1), first);
+        assert_ne!(fail(&mut engine, "a", "key-2", 1), first);
+        assert_eq!(fail(&mut engine, "a", "key-1", 1), first);
+    }
+
+    #[test]
+    fn reading_a_stored_failure_is_no_failure_and_head_has_no_body() {
+        let mut engine = engine();
+        for (method, action) in [("GET", Action::Deliver), ("POST", Action::Sleep)] {
+            let begin =
+                Begin { url: "https://api.openai.com/v1/responses", method, replayable: true, ..Begin::default() };
+            let (id, _) = engine.begin(&begin, Instant(1_000));
+            engine.handle(
+                id,
+                Input::Head { status: 200, headers: Headers("content-type:application/json") },
+                Instant(1_001),
+            );
+            let bytes = br#"{"id":"resp_1","status":"failed","error":{"code":"server_error","message":"x"}}"#;
+            assert_eq!(engine.handle(id, Input::Body { bytes, complete: true }, Instant(1_002)), action, "{method}");
+            engine.forget(id);
+        }
+        let begin =
+            Begin { url: "https://api.openai.com/v1/models", method: "HEAD", replayable: true, ..Begin::default() };
+        let (id, _) = engine.begin(&begin, Instant(1_000));
+        assert_eq!(
+            engine.handle(id, Input::Head { status: 200, headers: Headers("") }, Instant(1_001)),
+            Action::Deliver
+        );
+    }
 }

@@ -4,6 +4,7 @@
 //! key, so the same bytes to the same URL soon after are what tells. A joined call goes on with the attempts that are
 //! left, not with a fresh set: three layers of three tries would otherwise make 27 requests of one.
 
+use crate::class::ErrorClass;
 use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
@@ -23,6 +24,10 @@ pub struct Ended {
     pub joined: u32,
     /// When its caller had to have an answer.
     pub deadline: Instant,
+    /// What it failed with.
+    pub class: Option<ErrorClass>,
+    /// The packed records of its failed attempts.
+    pub records: String,
 }
 
 /// Recently ended calls of SDKs that retry by themselves.
@@ -66,7 +71,14 @@ mod tests {
     use super::*;
 
     fn ended(id: &str) -> Ended {
-        Ended { logical_request_id: id.into(), attempts: 3, joined: 0, deadline: Instant(600_000) }
+        Ended {
+            logical_request_id: id.into(),
+            attempts: 3,
+            joined: 0,
+            deadline: Instant(600_000),
+            class: None,
+            records: String::new(),
+        }
     }
 
     #[test]

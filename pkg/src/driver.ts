@@ -6,7 +6,7 @@
 import type { Core } from "./core.js";
 import { ACTION, type CoreHandle, DO, RECORDS, UNDER_WAY, WOKEN } from "./core-handle.js";
 import { KeelError } from "./errors.js";
-import { credentialOf, type OwnedKey, secretOf, withKey } from "./pools.js";
+import { credentialOf, KeyUnavailable, type OwnedKey, secretOf, withKey } from "./pools.js";
 import { type Held, Pump } from "./pump.js";
 import { unpack } from "./records.js";
 import { type Change, concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
@@ -38,6 +38,9 @@ const WHOLE_BODY = 4_194_304;
 const BODY_PART = 65_536;
 /** Characters of a request body that cross as a string. */
 const TEXT_BODY = 262_144;
+
+/** What the core is told of a key that could not be had: a failure of the user's own, whatever its cause. */
+const KEY_ERROR = `${FIELD}EVENKEEL_KEY${FIELD}\u001e`;
 
 const NO_CHANGE: readonly Change[] = [];
 
@@ -92,6 +95,7 @@ export async function drive(
   } catch (error) {
     throw call.explain(error);
   } finally {
+    call.abandon();
     call.release();
   }
 }
@@ -116,6 +120,8 @@ class Drive {
   /** What is waited for; looked at again after a timer that changed nothing. */
   #racing: Promise<unknown> | undefined;
   #streaming = false;
+  /** Whether the core has ended the call. */
+  #ended = false;
 
   constructor(shared: Shared, core: Core, request: Outgoing, context: CallContext) {
     this.#shared = shared;
@@ -157,6 +163,7 @@ class Drive {
           code = this.#judge();
           break;
         case DO.DELIVER:
+          this.#ended = true;
           return this.#answer();
         case DO.READ_STREAM:
           code = await this.#hold();
@@ -164,15 +171,32 @@ class Drive {
         case DO.COMMIT:
           return this.#pump();
         case DO.RETURN:
+          this.#ended = true;
           return this.#failedAnswer();
         case DO.FAIL:
+          this.#ended = true;
           return this.#fail();
         case DO.REJECT:
+          this.#ended = true;
           core.ending(this.#id);
           throw this.#aborted?.reason;
         default:
           throw new Error(`evenkeel: the core answered ${code} where an action was due`);
       }
+    }
+  }
+
+  /** Whatever was thrown on the way: a call that did not come to an end in the core does so now, and gives its permit back. */
+  abandon(): void {
+    if (this.#ended || this.#streaming) return;
+    this.#ended = true;
+    try {
+      const tell = this.#shared.core() === this.#core;
+      const code = this.#core.cancelled(this.#id, this.#now());
+      this.#core.ending(this.#id);
+      if (tell) this.#records(code);
+    } catch {
+      // The core is dead, and the call with it.
     }
   }
 
@@ -284,6 +308,7 @@ class Drive {
     this.#response = undefined;
     this.#read = undefined;
     this.#held = undefined;
+    this.#cause = undefined;
     const key = this.#shared.keys[core.keyIndex(this.#id)];
     let outcome: Response | Interrupt;
     try {
@@ -301,7 +326,7 @@ class Drive {
     } catch (error) {
       if (this.#aborted !== undefined) return DO.CONTINUE;
       this.#cause = error;
-      return core.transport(this.#id, this.#now(), packError(error));
+      return core.transport(this.#id, this.#now(), error instanceof KeyUnavailable ? KEY_ERROR : packError(error));
     }
     if (outcome === "cancelled") return DO.CONTINUE;
     outcome = webResponse(outcome);
@@ -329,6 +354,8 @@ class Drive {
 
   async #sendWith(key: OwnedKey, signal: AbortSignal): Promise<Response> {
     const value = await secretOf(key);
+    // Given up meanwhile: a fetch that does not look at its signal would send it all the same.
+    signal.throwIfAborted();
     const { url, header } = this.#request;
     return this.#request.send(this.#shared.fetch(), signal, [withKey(url, header, key, value), ...this.#changes()]);
   }
@@ -384,7 +411,7 @@ class Drive {
 
   #judge(): number {
     const core = this.#core;
-    const [errorClass, retryable, scope, hint, reason, rule] = core.verdict(this.#id).split(FIELD);
+    const [errorClass, retryable, scope, hint, reason, rule, provider, model] = core.verdict(this.#id).split(FIELD);
     const builtIn: Classification = {
       class: errorClass as ErrorClass,
       retryable: retryable === "1",
@@ -393,30 +420,42 @@ class Drive {
       reason: reason ?? "",
       rule: rule ?? "",
     };
-    const verdict = this.#askUser(builtIn);
+    const verdict = this.#askUser(builtIn, provider ?? "", model || null);
     if (verdict === undefined) return core.judged(this.#id, this.#now(), "", false, -1);
     const packed = `${verdict.class}${FIELD}${verdict.scope}${FIELD}${strip(verdict.reason)}`;
     return core.judged(this.#id, this.#now(), packed, verdict.retryable === true, verdict.waitHintMs ?? -1);
   }
 
-  #askUser(builtIn: Classification): Classification | undefined {
+  /** The user's verdict; `undefined` for none, and for one that is none: a hook must not be able to lose a call. */
+  #askUser(builtIn: Classification, provider: string, model: string | null): Classification | undefined {
     const response = this.#response;
-    const body = this.#read === undefined ? "" : textOf(this.#read.bytes.subarray(0, BODY_PART));
     try {
-      return this.#shared.options.classify?.(
-        {
-          provider: new URL(this.#request.url).host,
-          model: null,
-          status: response?.status ?? null,
-          headers: new Headers(response?.headers),
-          body,
-          error: response === undefined ? this.#cause : undefined,
-        },
-        builtIn,
-      );
+      const status = response?.status ?? null;
+      const headers = new Headers(response?.headers);
+      const signal = { provider, model, status, headers, body: this.#seen(), error: this.#cause };
+      const verdict = this.#shared.options.classify?.(signal, { ...builtIn });
+      if (verdict === undefined || verdict === null) return undefined;
+      const { class: errorClass, retryable, scope, waitHintMs, reason } = verdict;
+      const hint = typeof waitHintMs === "number" && waitHintMs >= 0 ? waitHintMs : null;
+      return {
+        class: `${errorClass}` as ErrorClass,
+        retryable: retryable === true,
+        scope: `${scope}` as Scope,
+        waitHintMs: hint,
+        reason: `${reason ?? builtIn.reason}`,
+        rule: builtIn.rule,
+      };
     } catch {
       return undefined;
     }
+  }
+
+  /** The beginning of what the failed attempt gave, as text. */
+  #seen(): string {
+    const held = this.#held;
+    if (held === undefined) return this.#read === undefined ? "" : textOf(this.#read.bytes.subarray(0, BODY_PART));
+    const chunks = held.last === undefined ? held.chunks : [...held.chunks, held.last];
+    return textOf(concat(chunks, sizeOf(chunks)).subarray(0, BODY_PART));
   }
 
   /** The good answer: as it came, around the body that was read. */
@@ -564,6 +603,8 @@ class Drive {
     this.#interrupt = (why) => {
       if (why !== "woken") pump.interrupt(why, this.#aborted?.reason);
     };
+    // The caller may have given up between the chunk that committed and now.
+    if (this.#aborted !== undefined) this.#interrupt("cancelled");
     return rewrap(response, pump.stream);
   }
 
@@ -592,6 +633,8 @@ class Drive {
     this.#attempt = undefined;
     attempt.abort(reason);
     const response = this.#response;
+    // A fetch that does not look at its signal may answer later still: nobody will read that.
+    if (response === undefined) (this.#racing as Promise<Response | undefined> | undefined)?.then(discard, ignore);
     if (response?.body && !response.body.locked) response.body.cancel(reason).catch(ignore);
     this.#held?.reader.cancel(reason).catch(ignore);
     this.#read?.rest?.return?.().catch(ignore);
@@ -706,6 +749,10 @@ function strip(text: string | undefined): string {
 function wholeOf(text: string): number {
   const n = Number(text);
   return Number.isInteger(n) && n >= 0 && n < 1_000 ? n : 0;
+}
+
+function discard(late: Response | undefined): void {
+  if (late?.body && !late.body.locked) late.body.cancel().catch(ignore);
 }
 
 function ignore(): void {}

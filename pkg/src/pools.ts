@@ -31,6 +31,9 @@ export function credentialOf(header: (name: string) => string | null): string {
   return "";
 }
 
+/** A key that could not be had. */
+export class KeyUnavailable extends TypeError {}
+
 /** The value of a key; rejects with a clear error that names the key's id and nothing of its value. */
 export async function secretOf({ key }: OwnedKey): Promise<string> {
   if (typeof key.value === "string") return key.value;
@@ -38,10 +41,10 @@ export async function secretOf({ key }: OwnedKey): Promise<string> {
   try {
     value = await key.value();
   } catch (cause) {
-    throw new TypeError(`evenkeel: the function of key ${JSON.stringify(key.id)} failed`, { cause });
+    throw new KeyUnavailable(`evenkeel: the function of key ${JSON.stringify(key.id)} failed`, { cause });
   }
   if (typeof value === "string" && value !== "") return value;
-  throw new TypeError(`evenkeel: the function of key ${JSON.stringify(key.id)} gave no string`);
+  throw new KeyUnavailable(`evenkeel: the function of key ${JSON.stringify(key.id)} gave no string`);
 }
 
 /** What has to change for a request to go out with this key. */

@@ -68,7 +68,13 @@ impl Call {
     pub(super) fn on_stream(&mut self, verdict: Verdict, world: &mut World<'_>) -> Action {
         match verdict {
             Verdict::Hold | Verdict::Pass => Action::Continue,
-            Verdict::Commit => Action::Commit,
+            Verdict::Commit => {
+                // Content is proof of health; a head is not, since errors come inside a 200 too.
+                if let Some(permit) = &self.permit {
+                    world.control.on_head(permit.id, &[], true, self.now);
+                }
+                Action::Commit
+            }
             Verdict::Ended => self.stream_ended(world),
             Verdict::Failed(failure) => self.on_failure(&failure, world),
         }
@@ -92,7 +98,7 @@ impl Call {
             _ => None,
         };
         let Some(verdict) = refused else { return self.succeed(world) };
-        self.conclude(verdict, true, world);
+        self.conclude(&verdict, true, world);
         Action::Deliver
     }
 

@@ -64,6 +64,8 @@ use Delivery::{MaybeSent, NotSent};
 pub const RULES: &[TransportRule] = &[
     // What our own stream guard reports when a body ends before its meaning did.
     t("stream_interrupted", "StreamInterrupted", "", StreamInterrupted, MaybeSent),
+    // A key of the user's that could not be had: nothing was sent, and nobody's health is told by it.
+    t("key_unavailable", "EVENKEEL_KEY", "", Unknown, NotSent),
     // Our own fault: it will not change.
     t("invalid_url", "ERR_INVALID_URL|ERR_INVALID_PROTOCOL|UND_ERR_INVALID_ARG", "invalid url|failed to parse url|unsupported protocol|unknown scheme|url scheme", BadRequest, NotSent),
     t("certificate", "CERT_HAS_EXPIRED|CERT_NOT_YET_VALID|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT|UNABLE_TO_GET_ISSUER_CERT_LOCALLY|ERR_TLS_CERT_ALTNAME_INVALID|CERT_REVOKED|CERT_UNTRUSTED|CERT_REJECTED|UNKNOWN_CERTIFICATE_VERIFICATION_ERROR", "certificate has expired|self signed certificate|self-signed certificate|unable to verify the first certificate|invalid peer certificate|certificate verify failed|certificate is not trusted|does not match certificate's altnames", ConnectionError, NotSent).never(),

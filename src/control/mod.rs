@@ -171,9 +171,9 @@ impl Control {
     }
 
     /// Whether the pools hold a bucket, or a key, that a call which just failed could be sent with at once: one that
-    /// does not cool, with a key that is not disabled.
+    /// does not cool, with a key that is not disabled. `failed` is the bucket that it must not be.
     #[must_use]
-    pub fn has_alternative(&self, provider: &str, model: &str, now: Instant) -> bool {
+    pub fn has_alternative(&self, provider: &str, model: &str, failed: Option<BucketId>, now: Instant) -> bool {
         let mut name = String::new();
         target_name(&mut name, provider, model, None);
         let Some(target) = self.targets.names.find(&name).and_then(|slot| self.targets.list.get(slot.index as usize))
@@ -182,7 +182,7 @@ impl Control {
         };
         target.buckets.iter().any(|bucket| {
             let keys = self.keys.iter().filter(|key| Some(key.pool) == bucket.pool && key.disabled.is_none());
-            bucket.cooling_until(now).0.is_none() && keys.count() > 0
+            Some(bucket.id) != failed && bucket.cooling_until(now).0.is_none() && keys.count() > 0
         })
     }
 

@@ -214,7 +214,7 @@ impl Core {
             scope: fields.next().and_then(Scope::from_name).unwrap_or(Scope::Request),
             wait_hint: (wait_hint >= 0.0).then(|| Millis(to_u64(wait_hint))),
             reason: fields.next().unwrap_or("").to_owned().into(),
-            rule: "user.classify".into(),
+            rule: crate::call::USER_RULE.into(),
         });
         self.handle(id, now, Input::Judged(overruled.as_ref()))
     }
@@ -259,11 +259,17 @@ impl Core {
         out
     }
 
-    /// The verdict that waits for the user's hook, packed: class, retryable, scope, wait hint, reason, rule.
+    /// The verdict that waits for the user's hook, packed: class, retryable, scope, wait hint, reason, rule,
+    /// provider, model.
     pub fn verdict(&self, id: u32) -> String {
         let mut out = String::new();
         if let Some(verdict) = self.engine.verdict(id) {
             push_verdict(&mut out, verdict);
+        }
+        if let Some(call) = self.engine.call(id) {
+            out.push_str(&call.facts().provider);
+            out.push(FIELD);
+            out.push_str(&call.facts().model);
         }
         out
     }
