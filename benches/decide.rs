@@ -92,6 +92,7 @@ fn main() {
                     delivery: Delivery::Answered,
                     attempts: 1 + step % 2,
                     replayable: true,
+                    repeatable: true,
                     now: NOW,
                     deadline: NOW.plus(Millis(60_000)),
                 };

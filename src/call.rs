@@ -59,6 +59,9 @@ pub struct CallSpec {
     pub stream: bool,
     /// Whether the request can be sent more than once.
     pub replayable: bool,
+    /// Whether it may be: a model call may, and what has an idempotent method (RFC 9110, section 9.2.2). An order that
+    /// went through a `fetch` that was made global may not.
+    pub repeatable: bool,
     /// Interactive before batch.
     pub batch: bool,
     /// The limits it runs under.
@@ -743,6 +746,7 @@ impl Call {
             delivery,
             attempts: self.attempts,
             replayable: self.spec.replayable,
+            repeatable: self.spec.repeatable,
             now: self.now,
             deadline: self.spec.deadline,
         };
@@ -753,6 +757,7 @@ impl Call {
             matches!(decision, Ok(_) | Err(Final::NotRetryable | Final::WaitTooLong | Final::NotEnoughTimeBudget));
         let room = self.attempts < policy.max_attempts
             && self.spec.replayable
+            && (self.spec.repeatable || delivery == Delivery::NotSent)
             && (delivery != Delivery::MaybeSent || policy.retry_ambiguous)
             && self.now.plus(policy.min_attempt) <= self.spec.deadline;
         if of_this_target && room && self.may_go_elsewhere(&verdict, world) {

@@ -234,6 +234,13 @@ impl Engine {
         let account = if self.control.has_pool(&provider) { None } else { Some(self.account(begin.credential)) };
         let estimate = begin.token_estimate.or_else(|| has_body.then(|| body.bytes.div_ceil(4)));
         let joined = repeated.as_ref().map_or(0, |e| e.joined.saturating_add(1));
+        let idempotent = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"];
+        let repeatable = named.is_some()
+            || builtin.is_some()
+            || protocol != Protocol::Unknown
+            || body.model.is_some()
+            || begin.layer_above.is_some() // a model SDK's own request, such as an upload
+            || idempotent.iter().any(|method| method.eq_ignore_ascii_case(begin.method));
         let spec = CallSpec {
             facts: CallFacts {
                 logical_request_id,
@@ -249,6 +256,7 @@ impl Engine {
             protocol,
             stream: body.stream || target.stream,
             replayable: begin.replayable,
+            repeatable,
             batch: begin.batch,
             policy,
             rules,

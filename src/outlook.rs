@@ -37,6 +37,7 @@ pub fn outlook(signal: &Signal<'_>) -> Option<Outlook> {
         delivery: if broken { Delivery::MaybeSent } else { delivery(signal.status, signal.error) },
         attempts: 1,
         replayable: true,
+        repeatable: true,
         now: signal.now,
         deadline: signal.now.plus(policy.total),
     };

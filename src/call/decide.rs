@@ -15,6 +15,8 @@ pub struct Facts<'a> {
     pub attempts: u32,
     /// Whether the request can be sent again at all.
     pub replayable: bool,
+    /// Whether sending it twice can do no more harm than paying twice: a model call, or a method that is idempotent.
+    pub repeatable: bool,
     /// When it failed.
     pub now: Instant,
     /// When the caller must have an answer.
@@ -32,6 +34,8 @@ pub enum Final {
     AmbiguousNotRetried,
     /// The body was a stream too large to keep.
     BodyNotReplayable,
+    /// It may have been carried out, and nothing tells that it is a model call, which may be repeated.
+    NotSafeToRepeat,
     /// The hint is longer than `retry.maxWaitMs`.
     WaitTooLong,
     /// The wait would not leave time for an attempt before the deadline.
@@ -51,6 +55,7 @@ impl Final {
             Self::AttemptsExhausted => "attempts_exhausted",
             Self::AmbiguousNotRetried => "ambiguous_not_retried",
             Self::BodyNotReplayable => "body_not_replayable",
+            Self::NotSafeToRepeat => "not_safe_to_repeat",
             Self::WaitTooLong => "wait_too_long",
             Self::NotEnoughTimeBudget => "not_enough_time_budget",
             Self::RetryBudgetExhausted => "retry_budget_exhausted",
@@ -87,6 +92,9 @@ pub fn decide(facts: &Facts<'_>, policy: &Policy, backoff: Millis, spread: Milli
     if !facts.replayable {
         return Err(Final::BodyNotReplayable);
     }
+    if !facts.repeatable && facts.delivery != Delivery::NotSent {
+        return Err(Final::NotSafeToRepeat);
+    }
     if facts.delivery == Delivery::MaybeSent && !policy.retry_ambiguous {
         return Err(Final::AmbiguousNotRetried);
     }
@@ -122,6 +130,7 @@ mod tests {
             delivery: Delivery::Answered,
             attempts,
             replayable: true,
+            repeatable: true,
             now: Instant(1_000),
             deadline: Instant(1_000).plus(Millis(left)),
         };
@@ -162,6 +171,7 @@ mod tests {
             delivery: Delivery::MaybeSent,
             attempts: 1,
             replayable: true,
+            repeatable: true,
             now: Instant(0),
             deadline: Instant(60_000),
         };
@@ -172,6 +182,10 @@ mod tests {
             Ok(Millis(1))
         );
         assert_eq!(decide(&facts, &Policy::STANDARD, Millis(1), Millis(0)), Ok(Millis(1)));
+        let stranger = Facts { repeatable: false, ..facts };
+        assert_eq!(decide(&stranger, &Policy::STANDARD, Millis(1), Millis(0)), Err(Final::NotSafeToRepeat));
+        let unsent = Facts { delivery: Delivery::NotSent, ..stranger };
+        assert_eq!(decide(&unsent, &Policy::STANDARD, Millis(1), Millis(0)), Ok(Millis(1)));
         assert_eq!(
             decide(&Facts { replayable: false, ..facts }, &Policy::STANDARD, Millis(1), Millis(0)),
             Err(Final::BodyNotReplayable)

@@ -15,8 +15,10 @@ impl Control {
     /// Returns a permit and takes in how its attempt ended. A second call for the same permit does nothing; one after
     /// the lease's end returns nothing but still teaches.
     pub fn settle(&mut self, permit: PermitId, outcome: &Outcome<'_>, now: Instant) {
+        // Before the sweep: an attempt that ends with its deadline gives its permit back, it has not lost it.
+        let settled = self.leases.settle(permit);
         self.sweep(now);
-        let Some((lease, held)) = self.leases.settle(permit) else { return };
+        let Some((lease, held)) = settled else { return };
         self.learn(&lease, outcome, now);
         if held {
             // A cancelled attempt has used what was estimated, for all that anybody knows.
@@ -108,9 +110,13 @@ impl Control {
             reduced = bucket.concurrency.on_rejected(lease.number, newest, config, now);
         }
         match outcome.wait_hint {
+            // A pool goes on with another organisation meanwhile. Who brought a key of its own has nowhere else to go: each
+            // call is told by the provider itself, at no cost, and the first after a payment goes through.
             _ if class == ErrorClass::QuotaExhausted => {
-                bucket.cool(class, outcome.wait_hint.unwrap_or(quota), now);
-                cooled = true;
+                if bucket.pool.is_some() {
+                    bucket.cool(class, outcome.wait_hint.unwrap_or(quota), now);
+                    cooled = true;
+                }
             }
             Some(hint) if pushed_back || class.is_health_failure() => {
                 bucket.cool(class, hint, now);

@@ -31,7 +31,7 @@ export function readPasted(text: string): Pasted {
     return { status: null, headers: [], body: trimmed, error: null };
   }
   const sdk = SDK_ERROR.exec(trimmed);
-  if (sdk !== null) return { status: Number(sdk[1]), headers: [], body: sdk[2] ?? "", error: null };
+  if (sdk !== null) return { status: Number(sdk[1]), headers: [], body: bodyOf(sdk[2] ?? ""), error: null };
   const name = ERROR_NAME.exec(trimmed)?.[1] ?? "Error";
   return {
     status: null,
@@ -39,6 +39,17 @@ export function readPasted(text: string): Pasted {
     body: "",
     error: { name, code: CODE.exec(trimmed)?.[1] ?? "", message: trimmed },
   };
+}
+
+/**
+ * The body that an SDK's error was made from. What it prints is the message alone, or with the error's members after it
+ * (`code: 'insufficient_quota'`), as `console.error` shows an object.
+ */
+function bodyOf(text: string): string {
+  if (/^[{[<]/.test(text)) return text;
+  const member = (name: string): string | null => new RegExp(`\\b${name}: '([^']{1,80})'`).exec(text)?.[1] ?? null;
+  const message = text.split(/\n\s+at /, 1)[0] ?? text;
+  return JSON.stringify({ error: { message, code: member("code"), type: member("type") } });
 }
 
 /** The last answer of `curl -i` or `curl -v`: those before it are redirects, proxies and `100 Continue`. */

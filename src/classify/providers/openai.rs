@@ -31,6 +31,7 @@ const RULES: &[Rule] = &[
     rule("quota_of_400", on(&[400]).code("billing_hard_limit_reached"), QuotaExhausted, Key),
     // 429: money first, then what never fits, then the rates.
     rule("insufficient_quota", on(&[402, 403, 429]).code("insufficient_quota|credit_balance_exhausted|organization_spend_limit_exceeded|project_spend_limit_exceeded|organization_usage_limit_exceeded|billing_hard_limit_reached|billing_not_active|access_terminated|usage_limit_reached|usage_not_included"), QuotaExhausted, Key),
+    rule("insufficient_quota_text", on(&[429]).text("check your plan and billing details"), QuotaExhausted, Key), // its text alone, as logs keep it
     rule("request_never_fits", on(&[429]).when(Cond::NeverFits), RequestTooLarge, Request).from("community.openai.com: Limit 30000, Requested 31538").advice("shorten the prompt, lower max_tokens, or ask for a higher limit: it can't fit in a minute's tokens"),
     rule("request_too_large_for_limit", on(&[429]).text("^request too large for"), RequestTooLarge, Request),
     rule("slow_down", on(&[429]).code("slow_down"), RateLimited, Model), // too steep a ramp; since 2026 a 429
