@@ -43,7 +43,7 @@ export function outgoing(
   return fromRequest(input, init, maxBytes);
 }
 
-function fromInit(input: string | URL, url: string, init: Init, maxBytes: number): Outgoing | Promise<Outgoing> {
+function fromInit(input: string | URL, url: string, init: Init, maxBytes: number): Outgoing | Promise<Streamed> {
   const body = init.body;
   if (body === null || body === undefined) return plain(input, url, init, null, true);
   if (typeof body === "string") return plain(input, url, init, body, true);
@@ -67,6 +67,9 @@ function fromInit(input: string | URL, url: string, init: Init, maxBytes: number
   return plain(input, url, init, null, true);
 }
 
+/** What was read, and what has to be sent of it where that is too long to be kept. */
+type Streamed = Outgoing & { readonly rest?: Init };
+
 type AnyStream = ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>;
 
 async function fromStream(
@@ -75,7 +78,7 @@ async function fromStream(
   init: Init,
   body: AnyStream,
   maxBytes: number,
-): Promise<Outgoing> {
+): Promise<Streamed> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   const source = chunksOf(body);
@@ -85,8 +88,8 @@ async function fromStream(
     chunks.push(next.value);
     size += next.value.byteLength;
     if (size > maxBytes) {
-      const rest = replay(chunks, source);
-      return plain(input, url, { ...init, body: rest, duplex: "half" }, null, false);
+      const rest: Init = { body: replay(chunks, source), duplex: "half" };
+      return { ...plain(input, url, { ...init, ...rest }, null, false), rest };
     }
   }
   const bytes = concat(chunks, size);
@@ -118,20 +121,14 @@ async function fromRequest(request: Request, init: RequestInit | undefined, maxB
     },
   });
   if (own.body !== undefined && own.body !== null) {
-    const made = await fromInit(request.url, request.url, own, maxBytes);
-    if (made.replayable) return use(request, {}, made.body, true);
-    return made;
+    const made: Streamed = await fromInit(request.url, request.url, own, maxBytes);
+    return made.replayable ? use(request, {}, made.body, true) : use(request, made.rest ?? {}, null, false);
   }
   if (request.body === null || request.body === undefined) return use(request, {}, null, true);
   const made = await fromStream(request.url, request.url, { body: request.body }, request.body, maxBytes);
   const body = made.body;
   if (body instanceof Uint8Array) return use(request, { body: body as Uint8Array<ArrayBuffer> }, body, true);
-  return {
-    ...made,
-    method: request.method,
-    signal: own.signal ?? signal,
-    header: (name) => headerOf(own.headers, name) ?? headers.get(name),
-  };
+  return use(request, made.rest ?? {}, null, false);
 }
 
 function plain(
