@@ -15,7 +15,7 @@ describe("what a header can't hold", () => {
     const keel = createKeel({
       ...ONCE,
       fetch: async () => new Response("{}", { status: 503 }),
-      classify: (_signal, builtIn) => ({ ...builtIn, reason: "überlastet" }),
+      classify: (_signal, builtIn) => ({ ...builtIn, retryable: false, reason: "überlastet" }),
     });
     const response = await keel.with(context).fetch(OPENAI, POST);
     assert.equal(response.status, 503);
