@@ -275,6 +275,8 @@ class Drive {
     const { tenant, operation, logicalRequestId, priority, deadlineMs, budget } = this.#context;
     const { url, method, body, replayable } = this.#request;
     const core = this.#core;
+    // Before a body is given to the core: the user's code may begin a call of its own.
+    const tokens = this.#tokens(body);
     const text = typeof body === "string" && body.length <= TEXT_BODY ? body : "";
     if (body !== null && text === "" && body.length > 0) this.#giveBody(body);
     const layer = this.#layerAbove();
@@ -288,7 +290,7 @@ class Drive {
       layer.retry ?? 0,
       layer.timeoutMs,
       Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, budget?.leftMs("modelCall") ?? Number.POSITIVE_INFINITY),
-      this.#tokens(body),
+      tokens,
     );
     this.#id = answer >>> 7;
     return answer & 127;

@@ -139,10 +139,34 @@ describe("a body that stops coming", () => {
   it("of a stream of Node's is destroyed", async () => {
     const { keel } = recorded();
     const body = new Readable({ read() {} });
-    const signal = AbortSignal.timeout(5);
-    await assert.rejects(keel.fetch(OPENAI, { method: "POST", body, duplex: "half", signal }), {
-      name: "TimeoutError",
-    });
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(new Error("over")), 5);
+    const init = { method: "POST", body, duplex: "half", signal: controller.signal };
+    await assert.rejects(keel.fetch(OPENAI, init), { message: "over" });
     assert.equal(body.destroyed, true);
+  });
+});
+
+describe("a counter of tokens that makes a call itself", () => {
+  it("leaves each call its own body, one that crosses in parts too", async () => {
+    const models = [];
+    let asked = false;
+    let inner;
+    const keel = createKeel({
+      fetch: async () => Response.json({}),
+      ledger: (record) => void (record.type === "call" && models.push(record.model)),
+      estimateTokens() {
+        if (!asked) {
+          asked = true;
+          inner = keel.fetch(OPENAI, { method: "POST", body: '{"model":"inner"}' });
+        }
+        return 1;
+      },
+    });
+    const long = JSON.stringify({ model: "outer", messages: [{ role: "user", content: "x".repeat(300_000) }] });
+    await keel.fetch(OPENAI, { method: "POST", body: long });
+    await inner;
+    await keel.flush();
+    assert.deepEqual(models.sort(), ["inner", "outer"]);
   });
 });
