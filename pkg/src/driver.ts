@@ -9,7 +9,7 @@ import { KeelError } from "./errors.js";
 import { credentialOf, KeyUnavailable, type OwnedKey, secretOf, withKey } from "./pools.js";
 import { type Held, Pump } from "./pump.js";
 import { unpack } from "./records.js";
-import { type Change, concat, type Outgoing, outgoing, replay, textOf } from "./request.js";
+import { type Change, concat, type Outgoing, outgoing, type Reading, replay, textOf, unread } from "./request.js";
 import { packHeaders, rewrap, synthesize, webResponse, wholeBody } from "./response.js";
 import type { Sinks } from "./sinks.js";
 import { line, packError } from "./transport.js";
@@ -82,14 +82,18 @@ export async function drive(
   context: CallContext,
 ): Promise<Response> {
   if (shared.core() === undefined) return shared.fetch()(input, init);
-  const made = outgoing(input, init, shared.maxBody);
+  const reading: Reading = { stop: undefined };
+  const made = outgoing(input, init, shared.maxBody, reading);
+  let request: Outgoing;
+  let left = context;
   // Not `instanceof`: what a host's Blob gives may be a promise of another realm.
-  const request = "then" in made ? await made : made;
+  if ("then" in made) [request, left] = await whole(shared, made, reading, input, init, context);
+  else request = made;
   // Asked again: it may have been replaced while a body was read.
   const core = shared.core();
   if (core === undefined)
     return request.send(shared.fetch(), request.signal ?? new AbortController().signal, NO_CHANGE);
-  const call = new Drive(shared, core, request, context);
+  const call = new Drive(shared, core, request, left);
   try {
     return await call.run();
   } catch (error) {
@@ -97,6 +101,50 @@ export async function drive(
   } finally {
     call.abandon();
     call.release();
+  }
+}
+
+/**
+ * Waits for a request's body for as long as its caller does, and says how much of the caller's time is left. One that
+ * didn't come in time leaves a request that can't be sent and has no time: the core ends it as it ends every other.
+ */
+async function whole(
+  { clock, options }: Shared,
+  made: Promise<Outgoing>,
+  reading: Reading,
+  input: RequestInfo | URL,
+  init: RequestInit | undefined,
+  context: CallContext,
+): Promise<[Outgoing, CallContext]> {
+  const startedAt = clock.now();
+  const deadlineMs = context.deadlineMs ?? Number.POSITIVE_INFINITY;
+  const ms = Math.min(
+    deadlineMs,
+    context.budget?.leftMs("modelCall") ?? Number.POSITIVE_INFINITY,
+    options.timeouts?.totalMs ?? Number.POSITIVE_INFINITY,
+  );
+  const signals = [init?.signal ?? (input as Request).signal, context.signal].filter((signal) => signal != null);
+  let giveUp: () => void = ignore;
+  const over = new Promise<undefined>((resolve) => {
+    giveUp = () => resolve(undefined);
+  });
+  for (const signal of signals) signal.addEventListener("abort", giveUp);
+  if (signals.some((signal) => signal.aborted)) giveUp();
+  const timer = ms === Number.POSITIVE_INFINITY ? undefined : clock.setTimeout(giveUp, Math.min(ms, MAX_DELAY));
+  try {
+    const request = await Promise.race([over, made]);
+    if (request !== undefined) {
+      const spent = clock.now() - startedAt;
+      const late = spent > 0 && context.deadlineMs !== undefined;
+      return [request, late ? { ...context, deadlineMs: Math.max(0, deadlineMs - spent) } : context];
+    }
+    const aborted = signals.find((signal) => signal.aborted);
+    const why = aborted?.reason ?? new DOMException("The body of the request did not come in time.", "TimeoutError");
+    reading.stop?.(why);
+    return [unread(input, init, why), aborted === undefined ? { ...context, deadlineMs: 0 } : context];
+  } finally {
+    if (timer !== undefined) clock.clearTimeout(timer);
+    for (const signal of signals) signal.removeEventListener("abort", giveUp);
   }
 }
 
@@ -251,6 +299,8 @@ class Drive {
     const { tenant, operation, logicalRequestId, priority, deadlineMs, budget } = this.#context;
     const { url, method, body, replayable } = this.#request;
     const core = this.#core;
+    // Before a body is given to the core: the user's code may begin a call of its own.
+    const tokens = this.#tokens(body);
     const text = typeof body === "string" && body.length <= TEXT_BODY ? body : "";
     if (body !== null && text === "" && body.length > 0) this.#giveBody(body);
     const layer = this.#layerAbove();
@@ -264,7 +314,7 @@ class Drive {
       layer.retry ?? 0,
       layer.timeoutMs,
       Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, budget?.leftMs("modelCall") ?? Number.POSITIVE_INFINITY),
-      this.#tokens(body),
+      tokens,
     );
     this.#id = answer >>> 7;
     return answer & 127;

@@ -29,6 +29,12 @@ export interface Outgoing {
   send(fetchFn: typeof fetch, signal: AbortSignal, changes: readonly Change[]): Promise<Response>;
 }
 
+/** The body that is being read. */
+export interface Reading {
+  /** Gives it up, if it is a stream. */
+  stop: ((why: unknown) => void) | undefined;
+}
+
 type Init = RequestInit & { duplex?: "half" };
 
 const utf8 = new TextDecoder();
@@ -38,12 +44,32 @@ export function outgoing(
   input: RequestInfo | URL,
   init: RequestInit | undefined,
   maxBytes: number,
+  reading: Reading,
 ): Outgoing | Promise<Outgoing> {
-  if (typeof input === "string" || "href" in input) return fromInit(input, String(input), init ?? {}, maxBytes);
-  return fromRequest(input, init, maxBytes);
+  if (typeof input === "string" || "href" in input)
+    return fromInit(input, String(input), init ?? {}, maxBytes, reading);
+  return fromRequest(input, init, maxBytes, reading);
 }
 
-function fromInit(input: string | URL, url: string, init: Init, maxBytes: number): Outgoing | Promise<Outgoing> {
+/** What is told of a request whose body didn't come in time; it is never sent. */
+export function unread(input: RequestInfo | URL, init: RequestInit | undefined, why: unknown): Outgoing {
+  const request = typeof input === "string" || "href" in input ? undefined : input;
+  return {
+    ...plain(input, request?.url ?? String(input), init ?? {}, null, false),
+    method: init?.method ?? request?.method ?? "GET",
+    signal: init?.signal ?? request?.signal ?? null,
+    header: (name) => headerOf(init?.headers, name) ?? request?.headers.get(name) ?? null,
+    send: () => Promise.reject(why),
+  };
+}
+
+function fromInit(
+  input: string | URL,
+  url: string,
+  init: Init,
+  maxBytes: number,
+  reading: Reading,
+): Outgoing | Promise<Streamed> {
   const body = init.body;
   if (body === null || body === undefined) return plain(input, url, init, null, true);
   if (typeof body === "string") return plain(input, url, init, body, true);
@@ -61,11 +87,14 @@ function fromInit(input: string | URL, url: string, init: Init, maxBytes: number
   }
   const stream = body as unknown as { getReader?: unknown; [Symbol.asyncIterator]?: unknown };
   if (typeof stream.getReader === "function" || typeof stream[Symbol.asyncIterator] === "function") {
-    return fromStream(input, url, init, stream as unknown as AnyStream, maxBytes);
+    return fromStream(input, url, init, stream as unknown as AnyStream, maxBytes, reading);
   }
   // A kind that only the user's `fetch` knows (a form of a polyfill, a buffer of another realm) is its business.
   return plain(input, url, init, null, true);
 }
+
+/** What was read, and what has to be sent of it where that is too long to be kept. */
+type Streamed = Outgoing & { readonly rest?: Init };
 
 type AnyStream = ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>;
 
@@ -75,25 +104,32 @@ async function fromStream(
   init: Init,
   body: AnyStream,
   maxBytes: number,
-): Promise<Outgoing> {
+  reading: Reading,
+): Promise<Streamed> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   const source = chunksOf(body);
+  reading.stop = (why) => void source.return(why).catch(() => {});
   for (;;) {
     const next = await source.next();
     if (next.done === true) break;
     chunks.push(next.value);
     size += next.value.byteLength;
     if (size > maxBytes) {
-      const rest = replay(chunks, source);
-      return plain(input, url, { ...init, body: rest, duplex: "half" }, null, false);
+      const rest: Init = { body: replay(chunks, source), duplex: "half" };
+      return { ...plain(input, url, { ...init, ...rest }, null, false), rest };
     }
   }
   const bytes = concat(chunks, size);
   return plain(input, url, { ...init, body: bytes as Uint8Array<ArrayBuffer> }, bytes, true);
 }
 
-async function fromRequest(request: Request, init: RequestInit | undefined, maxBytes: number): Promise<Outgoing> {
+async function fromRequest(
+  request: Request,
+  init: RequestInit | undefined,
+  maxBytes: number,
+  reading: Reading,
+): Promise<Outgoing> {
   const { signal, headers } = request;
   const own: Init = { ...init };
   const use = (sent: RequestInfo | URL, more: Init, body: Outgoing["body"], replayable: boolean): Outgoing => ({
@@ -118,20 +154,14 @@ async function fromRequest(request: Request, init: RequestInit | undefined, maxB
     },
   });
   if (own.body !== undefined && own.body !== null) {
-    const made = await fromInit(request.url, request.url, own, maxBytes);
-    if (made.replayable) return use(request, {}, made.body, true);
-    return made;
+    const made: Streamed = await fromInit(request.url, request.url, own, maxBytes, reading);
+    return made.replayable ? use(request, {}, made.body, true) : use(request, made.rest ?? {}, null, false);
   }
   if (request.body === null || request.body === undefined) return use(request, {}, null, true);
-  const made = await fromStream(request.url, request.url, { body: request.body }, request.body, maxBytes);
+  const made = await fromStream(request.url, request.url, { body: request.body }, request.body, maxBytes, reading);
   const body = made.body;
   if (body instanceof Uint8Array) return use(request, { body: body as Uint8Array<ArrayBuffer> }, body, true);
-  return {
-    ...made,
-    method: request.method,
-    signal: own.signal ?? signal,
-    header: (name) => headerOf(own.headers, name) ?? headers.get(name),
-  };
+  return use(request, made.rest ?? {}, null, false);
 }
 
 function plain(
@@ -184,19 +214,36 @@ function modelOf(form: FormData): string | null {
   return typeof model === "string" ? JSON.stringify({ model, stream: form.get("stream") === "true" }) : null;
 }
 
-async function* chunksOf(body: AnyStream): AsyncGenerator<Uint8Array, void, undefined> {
+/** The chunks of a stream. Its `return` ends the stream itself, also while a chunk is awaited. */
+interface Source extends AsyncIterator<Uint8Array, void, undefined> {
+  return(why?: unknown): Promise<IteratorReturnResult<void>>;
+}
+
+function chunksOf(body: AnyStream): Source {
   const encoder = new TextEncoder();
+  const next = (result: { done?: boolean | undefined; value?: unknown }): IteratorResult<Uint8Array, void> => {
+    if (result.done === true) return { done: true, value: undefined };
+    const { value } = result;
+    return { done: false, value: typeof value === "string" ? encoder.encode(value) : (value as Uint8Array) };
+  };
   if (typeof (body as ReadableStream<Uint8Array>).getReader === "function") {
     const reader = (body as ReadableStream<Uint8Array>).getReader();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      yield typeof value === "string" ? encoder.encode(value) : value;
-    }
+    return {
+      next: async () => next(await reader.read()),
+      return: async (why) => ({ done: true, value: await reader.cancel(why) }),
+    };
   }
-  for await (const chunk of body as AsyncIterable<Uint8Array | string>) {
-    yield typeof chunk === "string" ? encoder.encode(chunk) : chunk;
-  }
+  const chunks = (body as AsyncIterable<Uint8Array | string>)[Symbol.asyncIterator]();
+  return {
+    next: async () => next(await chunks.next()),
+    async return() {
+      // A generator ends only after its next chunk; a stream of Node's can be ended at once.
+      const { destroy } = body as { destroy?: unknown };
+      if (typeof destroy === "function") destroy.call(body);
+      else await chunks.return?.();
+      return { done: true, value: undefined };
+    },
+  };
 }
 
 /** A stream of what was read already, and then of the rest. */

@@ -7,6 +7,8 @@ const MAX_VALUE = 2_048;
 /** Bytes of headers that cross at most, in all. */
 const MAX_PACKED = 32_768;
 
+const utf8 = new TextEncoder();
+
 /** Response headers as one string of `name:value\n` lines, bounded whatever was sent. */
 export function packHeaders(headers: Headers): string {
   let packed = "";
@@ -37,6 +39,12 @@ export function wholeBody(bytes: Uint8Array<ArrayBuffer>): BodyInit {
   });
 }
 
+/** A value that a header can hold: everything but printable ASCII percent-encoded, as UTF-8. */
+export function headerSafe(value: string): string {
+  const encoded = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  return value.replace(/[^\x20-\x7e]+/g, (text) => Array.from(utf8.encode(text), encoded).join(""));
+}
+
 /**
  * The upstream's response around another body. Keeps status, status text, URL and headers, less `content-encoding` and
  * `content-length` where the host has decoded the body.
@@ -50,10 +58,19 @@ export function rewrap(upstream: Response, body: BodyInit | null, extra?: Readon
       headers.delete("content-encoding");
       headers.delete("content-length");
     }
-    for (const name in extra) headers.set(name, extra[name] as string);
+    for (const name in extra) headers.set(name, headerSafe(extra[name] as string));
   }
-  const made = new Response(body, { status: upstream.status, statusText: upstream.statusText, headers });
-  const { url, redirected, type } = upstream;
+  const { status, statusText, url, redirected, type } = upstream;
+  // A host's own `fetch` gives any status that came; one made by hand may only have these.
+  const ordinary = status >= 200 && status <= 599;
+  const made = new Response(body, ordinary ? { status, statusText, headers } : { headers });
+  if (!ordinary) {
+    Object.defineProperties(made, {
+      status: { value: status, enumerable: true },
+      statusText: { value: statusText, enumerable: true },
+      ok: { value: false, enumerable: true },
+    });
+  }
   if (url !== "") {
     Object.defineProperties(made, {
       url: { value: url, enumerable: true },
@@ -112,11 +129,11 @@ export function synthesize(facts: Unanswered): Response {
   const headers = new Headers({
     "content-type": "application/json",
     "x-should-retry": "false",
-    "x-evenkeel-synthesized": facts.errorClass,
-    "x-evenkeel-logical-request-id": facts.logicalRequestId,
+    "x-evenkeel-synthesized": headerSafe(facts.errorClass),
+    "x-evenkeel-logical-request-id": headerSafe(facts.logicalRequestId),
     "x-evenkeel-attempts": String(facts.attempts),
-    "x-evenkeel-class": facts.errorClass,
-    "x-evenkeel-reason": facts.reason,
+    "x-evenkeel-class": headerSafe(facts.errorClass),
+    "x-evenkeel-reason": headerSafe(facts.reason),
   });
   if (facts.retryAfterMs !== null) {
     headers.set("retry-after", String(Math.ceil(facts.retryAfterMs / 1_000)));

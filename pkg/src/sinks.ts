@@ -48,8 +48,8 @@ export class Sinks {
   }
 
   /**
-   * Resolves when what is being written now has been, and every sink has flushed. A write that takes longer than 30 s is
-   * given up on: its request may have been ended by the host, and then it never settles. Each caller waits on a promise
+   * Resolves when what is being written now has been, and every sink has flushed. What takes longer than 30 s in all is
+   * given up on: the request that it belongs to may have been ended by the host, and then it never settles. Each caller waits on a promise
    * and a timer of its own: on Workers, one that waits on another request's promise alone would be ended as hung.
    */
   async flush(clock: Clock): Promise<void> {
@@ -70,7 +70,14 @@ export class Sinks {
         this.#waiting.add(wake);
       });
     }
-    await Promise.allSettled(this.#flushes.map(async (flush) => flush()));
+    if (this.#flushes.length === 0) return;
+    const flushed = Promise.allSettled(this.#flushes.map(async (flush) => flush()));
+    let timer: unknown;
+    const over = new Promise<void>((resolve) => {
+      timer = clock.setTimeout(resolve, Math.max(0, until - clock.now()));
+    });
+    await Promise.race([flushed, over]);
+    clock.clearTimeout(timer);
   }
 
   #track(done: Promise<void>): void {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { getEventListeners } from "node:events";
 import { describe, it } from "node:test";
+import { KeelError } from "evenkeel";
 import { rig, timed } from "../clients/rig.mjs";
 import { openai } from "../upstream/bodies.mjs";
 
@@ -81,11 +82,11 @@ describe("I4 calls share data, and nothing that belongs to one of them", () => {
 
 describe("I7 no answer breaks the core", () => {
   const many = Object.fromEntries(Array.from({ length: 250 }, (_, i) => [`x-header-${i}`, `v${i}`]));
-  /** @type {[string, object, object?][]} */
+  /** @type {[string, object, number | string][]} What comes, and its status or the class of the error that it ends in. */
   const hostile = [
-    ["hundreds of headers", { status: 503, headers: many, body: "no" }],
-    ["a retry-after of 8,000 digits", { status: 429, headers: { "retry-after": "9".repeat(8000) }, body: "{}" }],
-    ["an error body of 20 MB", { status: 500, body: () => Array(320).fill("x".repeat(65536)) }],
+    ["hundreds of headers", { status: 503, headers: many, body: "no" }, 503],
+    ["a retry-after of 8,000 digits", { status: 429, headers: { "retry-after": "9".repeat(8000) }, body: "{}" }, 429],
+    ["an error body of 20 MB", { status: 500, body: () => Array(320).fill("x".repeat(65536)) }, 500],
     [
       "invalid UTF-8",
       {
@@ -93,31 +94,46 @@ describe("I7 no answer breaks the core", () => {
         headers: { "content-type": "application/json" },
         body: new Uint8Array([0x7b, 0xff, 0xfe, 0xc3, 0x28, 0x7d]),
       },
+      400,
     ],
     [
       "JSON nested 100,000 deep",
       { status: 429, headers: { "content-type": "application/json" }, body: "[".repeat(100_000) },
+      429,
     ],
-    ["an empty body", { status: 500, body: "" }],
+    ["an empty body", { status: 500, body: "" }, 500],
     [
       "HTML",
       { status: 502, headers: { "content-type": "text/html" }, body: "<html><body>502 Bad Gateway</body></html>" },
+      502,
     ],
-    ["a 204", { status: 204 }],
-    ["an unknown status", { status: 799, body: "what" }],
-    ["no HTTP at all", { raw: "\u0000\u0001\u0002", close: true }],
+    ["a 204", { status: 204 }, 204],
+    ["an unknown status", { status: 799, body: "what" }, 799],
+    ["no HTTP at all", { raw: "\u0000\u0001\u0002", close: true }, "connection_error"],
     [
       "NUL bytes in a stream",
       { headers: { "content-type": "text/event-stream" }, body: ["\0\0\0data: \0\n\n", "data: [DONE]\n\n"] },
+      "stream_interrupted",
     ],
   ];
-  for (const [name, step] of hostile) {
+  for (const [name, step, expected] of hostile) {
     it(`I7 after ${name} the next call is an ordinary one`, async (t) => {
       const { chat, attempts, calls, notices } = await rig(t, (/** @type {any} */ request) =>
         request.json.messages[0].content === "hostile" ? step : openai.chat("fine"),
       );
-      const { ms } = await timed(async () => (await chat({ prompt: "hostile" })).arrayBuffer());
+      const { ms, value, error } = await timed(async () => {
+        const response = await chat({ prompt: "hostile" });
+        await response.arrayBuffer();
+        return response.status;
+      });
       assert.ok(ms < 8000, `${ms} ms`);
+      if (typeof expected === "number") {
+        assert.equal(error, undefined);
+        assert.equal(value, expected);
+      } else {
+        assert.ok(error instanceof KeelError, `${error}, ${value}`);
+        assert.equal(error.class, expected);
+      }
       assert.equal((await (await chat({ prompt: "ordinary" })).json()).choices[0].message.content, "fine");
       assert.equal((await calls()).length, 2);
       assert.ok((await attempts()).length >= 2);
