@@ -95,10 +95,13 @@ const func: Check = (value, path) => {
   if (typeof value !== "function") throw new KeelConfigError(path, value, "a function");
 };
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
 function string(max: number): Check {
   return (value, path) => {
-    if (typeof value !== "string" || value.length === 0 || value.length > max) {
-      throw new KeelConfigError(path, value, `a string of 1 to ${max} characters`);
+    if (typeof value !== "string" || value.length === 0 || value.length > max || CONTROL.test(value)) {
+      throw new KeelConfigError(path, value, `a string of 1 to ${max} characters, none of them a control character`);
     }
   };
 }
@@ -112,7 +115,9 @@ function object(members: Record<string, Check>): Check {
       const at = path === "" ? name : `${path}.${name}`;
       const check = Object.hasOwn(members, name) ? members[name] : undefined;
       if (check === undefined) {
-        throw new KeelConfigError(at, member, `no such member; known are ${Object.keys(members).join(", ")}`);
+        // Never shown: somebody may have given a key as an option.
+        const got = typeof member === "string" ? Symbol.for("string") : member;
+        throw new KeelConfigError(at, got, `no such member; known are ${Object.keys(members).join(", ")}`);
       }
       if (member !== undefined) check(member, at);
     }
@@ -206,8 +211,12 @@ const providers: Check = (value, path) => {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new KeelConfigError(path, value, "an object by provider name");
   for (const [name, provider] of Object.entries(value)) {
-    if (name.length === 0 || name.length > 128)
-      throw new KeelConfigError(`${path}.${name.slice(0, 40)}`, name, "a name of 1 to 128 characters");
+    if (name.length === 0 || name.length > 128 || CONTROL.test(name))
+      throw new KeelConfigError(
+        `${path}.${name.slice(0, 40)}`,
+        name,
+        "a name of 1 to 128 characters, none of them a control character",
+      );
     PROVIDER(provider, `${path}.${name}`);
   }
 };
@@ -224,8 +233,12 @@ const tenants: Check = (value, path) => {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new KeelConfigError(path, value, "an object by tenant name");
   for (const [name, limits] of Object.entries(value)) {
-    if (name.length === 0 || name.length > 1_024)
-      throw new KeelConfigError(`${path}.${name.slice(0, 40)}`, name, "a name of 1 to 1024 characters");
+    if (name.length === 0 || name.length > 128 || CONTROL.test(name))
+      throw new KeelConfigError(
+        `${path}.${name.slice(0, 40)}`,
+        name,
+        "a name of 1 to 128 characters, none of them a control character",
+      );
     if (limits !== undefined) TENANT(limits, `${path}.${name}`);
   }
 };
@@ -251,11 +264,13 @@ const each =
   };
 
 const url: Check = (value, path) => {
+  let protocol = "";
   try {
-    new URL(value as string);
+    protocol = new URL(value as string).protocol;
   } catch {
-    throw new KeelConfigError(path, value, "an absolute URL");
+    // Told below.
   }
+  if (protocol !== "https:" && protocol !== "http:") throw new KeelConfigError(path, value, "an absolute http(s) URL");
 };
 
 const POOL = object({
@@ -442,6 +457,14 @@ function checkBackoff(retry: RetryOptions | undefined, path: string): void {
   }
 }
 
+function json(value: unknown, path: string): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    throw new KeelConfigError(path, value, "what JSON can hold");
+  }
+}
+
 function provider(name: string, options: ProviderOptions): ProviderConfig {
   const patterns = (options.match ?? []).map((one) => {
     if (typeof one === "string") return one.includes("://") ? one : one.toLowerCase();
@@ -454,7 +477,7 @@ function provider(name: string, options: ProviderOptions): ProviderConfig {
     name,
     match: patterns.join("\u001f"),
     protocol: options.protocol ?? "",
-    rules: options.rules === undefined ? "" : JSON.stringify(options.rules),
+    rules: options.rules === undefined ? "" : json(options.rules, `providers.${name}.rules`),
     limits: own ? limits(options.retry ?? {}, options.timeouts ?? {}, {}) : new Float64Array(),
   };
 }

@@ -8,9 +8,11 @@ import { ACTION, type CoreHandle, DO, RECORDS, UNDER_WAY, WOKEN } from "./core-h
 import { KeelError } from "./errors.js";
 import { credentialOf, KeyUnavailable, type OwnedKey, secretOf, withKey } from "./pools.js";
 import { type Held, Pump } from "./pump.js";
-import { unpack } from "./records.js";
+import { dateable, unpack } from "./records.js";
 import { type Change, concat, type Outgoing, outgoing, type Reading, replay, textOf, unread } from "./request.js";
 import { packHeaders, rewrap, synthesize, webResponse, wholeBody } from "./response.js";
+import { withoutSecrets } from "./secrets.js";
+import { listen, unlisten } from "./signals.js";
 import type { Sinks } from "./sinks.js";
 import { line, packError } from "./transport.js";
 import type {
@@ -36,6 +38,8 @@ const LATE_MS = 50;
 const WHOLE_BODY = 4_194_304;
 /** Bytes of a part of a larger one. */
 const BODY_PART = 65_536;
+/** `timeouts.totalMs`, where it is not given. */
+const TOTAL_MS = 600_000;
 /** Characters of a request body that cross as a string. */
 const TEXT_BODY = 262_144;
 
@@ -128,7 +132,7 @@ async function whole(
   const over = new Promise<undefined>((resolve) => {
     giveUp = () => resolve(undefined);
   });
-  for (const signal of signals) signal.addEventListener("abort", giveUp);
+  for (const signal of signals) listen(signal, giveUp);
   if (signals.some((signal) => signal.aborted)) giveUp();
   const timer = ms === Number.POSITIVE_INFINITY ? undefined : clock.setTimeout(giveUp, Math.min(ms, MAX_DELAY));
   try {
@@ -144,7 +148,7 @@ async function whole(
     return [unread(input, init, why), aborted === undefined ? { ...context, deadlineMs: 0 } : context];
   } finally {
     if (timer !== undefined) clock.clearTimeout(timer);
-    for (const signal of signals) signal.removeEventListener("abort", giveUp);
+    for (const signal of signals) unlisten(signal, giveUp);
   }
 }
 
@@ -168,6 +172,7 @@ class Drive {
   /** What is waited for; looked at again after a timer that changed nothing. */
   #racing: Promise<unknown> | undefined;
   #streaming = false;
+  #startedAt = 0;
   /** Whether the core has ended the call. */
   #ended = false;
 
@@ -181,7 +186,7 @@ class Drive {
       if (signal === null || signal === undefined) continue;
       this.#signals.push(signal);
       if (signal.aborted) this.#aborted ??= signal;
-      else signal.addEventListener("abort", this.#onAbort);
+      else listen(signal, this.#onAbort);
     }
   }
 
@@ -252,7 +257,7 @@ class Drive {
   release(): void {
     if (this.#streaming) return;
     this.#disarm();
-    for (const signal of this.#signals) signal.removeEventListener("abort", this.#onAbort);
+    for (const signal of this.#signals) unlisten(signal, this.#onAbort);
     this.#interrupt = undefined;
   }
 
@@ -301,14 +306,17 @@ class Drive {
     const core = this.#core;
     // Before a body is given to the core: the user's code may begin a call of its own.
     const tokens = this.#tokens(body);
+    const layer = this.#layerAbove();
+    const credential = strip(credentialOf(this.#request.header));
+    const names = `${strip(tenant)}${FIELD}${strip(operation)}${FIELD}${strip(logicalRequestId)}`;
+    const hook = options.classify !== undefined;
     const text = typeof body === "string" && body.length <= TEXT_BODY ? body : "";
     if (body !== null && text === "" && body.length > 0) this.#giveBody(body);
-    const layer = this.#layerAbove();
-    const hook = options.classify !== undefined;
+    this.#startedAt = this.#now();
     const answer = core.begin(
-      this.#now(),
+      this.#startedAt,
       url,
-      `${strip(tenant)}${FIELD}${strip(operation)}${FIELD}${strip(logicalRequestId)}${FIELD}${method}${FIELD}${strip(credentialOf(this.#request.header))}`,
+      `${names}${FIELD}${strip(method)}${FIELD}${credential}`,
       text,
       (priority === "batch" ? 1 : 0) | (replayable ? 2 : 0) | (layer.retry === undefined ? 0 : 4) | (hook ? 8 : 0),
       layer.retry ?? 0,
@@ -515,7 +523,40 @@ class Drive {
     if (held !== undefined)
       return rewrap(response, concat(held.chunks, sizeOf(held.chunks)) as Uint8Array<ArrayBuffer>);
     const read = this.#read;
-    return read === undefined ? response : rewrap(response, bodyOf(read));
+    return read === undefined ? response : rewrap(response, this.#bodyOf(read));
+  }
+
+  /** A body that was read; where it goes on after what may be kept, the caller's signal and the total stay in force. */
+  #bodyOf(read: Read): BodyInit {
+    const { rest } = read;
+    if (rest === null) return bodyOf(read);
+    this.#streaming = true;
+    const clock = this.#shared.clock;
+    const left = this.#startedAt + (this.#shared.options.timeouts?.totalMs ?? TOTAL_MS) - clock.now();
+    this.#disarm();
+    this.#timer = clock.setTimeout(this.#onTimer, Math.max(0, left));
+    const over = (): void => {
+      this.#streaming = false;
+      this.release();
+    };
+    return replay([read.bytes], {
+      next: async () => {
+        const next = await this.#race(rest.next());
+        if (typeof next !== "string") {
+          if (next.done === true) over();
+          return next;
+        }
+        const reason = next === "cancelled" ? this.#aborted?.reason : new Error("evenkeel: the answer took too long");
+        this.#stop(reason);
+        over();
+        throw reason;
+      },
+      return: async () => {
+        over();
+        await rest.return?.();
+        return { done: true, value: undefined };
+      },
+    });
   }
 
   /** The last upstream answer as it came, plus what happened. */
@@ -524,7 +565,9 @@ class Drive {
     const ending = this.#ending();
     const response = this.#response as Response;
     const body =
-      this.#held === undefined ? bodyOf(this.#read as Read) : brokenStream(this.#held, pass, new KeelError(ending));
+      this.#held === undefined
+        ? this.#bodyOf(this.#read as Read)
+        : brokenStream(this.#held, pass, new KeelError(ending));
     this.#held?.reader.cancel().catch(ignore);
     return rewrap(response, body, {
       "x-should-retry": "false",
@@ -566,12 +609,12 @@ class Drive {
       reason: fields[1] ?? "",
       retryable: fields[2] === "1",
       retryAfterMs: fields[3] ? Number(fields[3]) : null,
-      retryAt: fields[4] ? new Date(Number(fields[4])) : null,
+      retryAt: fields[4] ? new Date(dateable(Number(fields[4]))) : null,
       attemptCount: Number(fields[5]),
       logicalRequestId: fields[6] ?? "",
       protocol: fields[8] as Protocol,
       attempts,
-      cause: this.#cause,
+      cause: withoutSecrets(this.#cause, this.#request),
     };
   }
 
@@ -711,7 +754,8 @@ class Drive {
 
   /** Waits for a promise, the timer or the caller's signal; without a promise, for the one that was waited for last. */
   #race<T>(promise: Promise<T> | undefined): Promise<T | Interrupt> {
-    if (promise !== undefined) this.#racing = promise;
+    // What a user's fetch gives may be no promise.
+    if (promise !== undefined) this.#racing = "then" in Object(promise) ? promise : Promise.resolve(promise);
     const racing = this.#racing as Promise<T> | undefined;
     return new Promise((resolve, reject) => {
       this.#interrupt = resolve;

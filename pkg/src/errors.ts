@@ -95,5 +95,9 @@ function describe(value: unknown): string {
   if (value === null || typeof value === "number" || typeof value === "boolean" || value === undefined)
     return String(value);
   if (Array.isArray(value)) return value.length === 0 ? "an empty array" : `an array of ${value.length}`;
-  return typeof value === "function" ? "a function" : typeof value === "symbol" ? "a symbol" : "an object";
+  return typeof value === "function"
+    ? "a function"
+    : typeof value === "symbol"
+      ? `a ${value.description ?? "symbol"}`
+      : "an object";
 }

@@ -50,8 +50,9 @@ export function createKeel(options: KeelOptions = {}): Keel {
     fetch() {
       if (options.fetch !== undefined) return options.fetch;
       const current = globalThis.fetch;
-      const chosen = Object.hasOwn(current, OWN) ? hostFetch : current;
-      return (input, init) => chosen(input, init);
+      if (current === hostFetch || Object.hasOwn(current, OWN)) return (input, init) => hostFetch(input, init);
+      // Somebody has replaced it since, perhaps around this keel's own: a request that comes back marked goes to the host.
+      return (input, init) => current(input, { ...init, [OWN]: true } as RequestInit);
     },
     core() {
       try {
@@ -71,8 +72,11 @@ export function createKeel(options: KeelOptions = {}): Keel {
   };
 
   const scoped = (context: CallContext): typeof fetch => {
-    const own = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> =>
-      closed ? Promise.reject(new TypeError("evenkeel: this keel is closed")) : drive(shared, input, init, context);
+    const own = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+      if (init !== undefined && init !== null && OWN in init) return hostFetch(input, init);
+      if (closed) return Promise.reject(new TypeError("evenkeel: this keel is closed"));
+      return drive(shared, input, init, context);
+    };
     return Object.defineProperty(own, OWN, { value: true }) as typeof fetch;
   };
 

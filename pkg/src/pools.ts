@@ -36,15 +36,23 @@ export class KeyUnavailable extends TypeError {}
 
 /** The value of a key; rejects with a clear error that names the key's id and nothing of its value. */
 export async function secretOf({ key }: OwnedKey): Promise<string> {
-  if (typeof key.value === "string") return key.value;
+  if (typeof key.value === "string") return sendable(key.id, key.value);
   let value: unknown;
   try {
     value = await key.value();
   } catch (cause) {
     throw new KeyUnavailable(`evenkeel: the function of key ${JSON.stringify(key.id)} failed`, { cause });
   }
-  if (typeof value === "string" && value !== "") return value;
+  if (typeof value === "string" && value !== "") return sendable(key.id, value);
   throw new KeyUnavailable(`evenkeel: the function of key ${JSON.stringify(key.id)} gave no string`);
+}
+
+/** A header takes only some characters; what a host says of others quotes the whole value. */
+function sendable(id: string, value: string): string {
+  if (/^[\x21-\x7e]+$/.test(value)) return value;
+  throw new KeyUnavailable(
+    `evenkeel: key ${JSON.stringify(id)} holds a character that no header can (a line break at its end?)`,
+  );
 }
 
 /** What has to change for a request to go out with this key. */

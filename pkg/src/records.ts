@@ -14,11 +14,20 @@ const number = (f: Fields, at: number): number | null => (f[at] ? Number(f[at]) 
 const count = (f: Fields, at: number): number => Number(f[at]);
 const time = (f: Fields, at: number): string => iso(Number(f[at]));
 
+/** The last millisecond that a date can hold; a hostile wait hint lies beyond it. */
+const LAST_DATE = 8.64e15;
+
+/** A time that a date can hold. */
+export function dateable(ms: number): number {
+  return ms <= LAST_DATE ? Math.max(ms, -LAST_DATE) : LAST_DATE;
+}
+
 let secondOf = -1;
 let second = "";
 
 /** RFC 3339; the text of a second is kept, since the times of one call, and of the calls around it, share it. */
-function iso(ms: number): string {
+function iso(time: number): string {
+  const ms = dateable(time);
   const whole = Math.floor(ms / 1_000);
   if (whole !== secondOf) {
     second = new Date(whole * 1_000).toISOString().slice(0, -4);

@@ -47,8 +47,29 @@ export function outgoing(
   reading: Reading,
 ): Outgoing | Promise<Outgoing> {
   if (typeof input === "string" || "href" in input)
-    return fromInit(input, String(input), init ?? {}, maxBytes, reading);
+    return fromInit(input, hrefOf(input), plainHeaders(init ?? {}), maxBytes, reading);
   return fromRequest(input, init, maxBytes, reading);
+}
+
+/**
+ * The URL as `fetch` understands it: what is told of a request (its host, and so whose key it gets) must come from the
+ * same parser that decides where it goes. One that is not absolute stays as it is.
+ */
+function hrefOf(input: string | URL): string {
+  try {
+    return new URL(input).href;
+  } catch {
+    return String(input);
+  }
+}
+
+/** Headers that can be read more than once: an iterator is used up by the first attempt. */
+function plainHeaders(init: Init): Init {
+  const headers = init.headers as unknown;
+  if (headers === undefined || headers === null || Array.isArray(headers)) return init;
+  if (typeof (headers as Headers).getSetCookie === "function") return init;
+  const iterable = typeof (headers as Iterable<unknown>)[Symbol.iterator] === "function";
+  return iterable ? { ...init, headers: new Headers(headers as [string, string][]) } : init;
 }
 
 /** What is told of a request whose body didn't come in time; it is never sent. */
@@ -187,10 +208,10 @@ function plain(
 
 function headerOf(headers: HeadersInit | undefined, name: string): string | null {
   if (headers === undefined || headers === null) return null;
-  if (typeof (headers as Headers).get === "function") return (headers as Headers).get(name);
+  if (typeof (headers as Headers).get === "function") return (headers as Headers).get(name) ?? null;
   const pairs = Array.isArray(headers) ? headers : Object.entries(headers);
   for (const [key, value] of pairs) {
-    if (key !== undefined && key.toLowerCase() === name && value !== undefined) return String(value);
+    if (key !== undefined && String(key).toLowerCase() === name && value !== undefined) return String(value);
   }
   return null;
 }

@@ -1,0 +1,39 @@
+/** Keeps keys out of what leaves with an error: hosts quote a header's value, or a URL, in the errors that they throw. */
+import { credentialOf } from "./pools.js";
+import type { Outgoing } from "./request.js";
+
+/** How deep causes are looked into. */
+const MAX_DEPTH = 8;
+/** Shorter values are no keys, and would be found everywhere. */
+const MIN_SECRET = 6;
+
+/** The error as it came, or without what it quotes: told by name, with the keys of the request taken out. */
+export function withoutSecrets(error: unknown, request: Outgoing): unknown {
+  const secrets = secretsOf(request);
+  if (secrets.length === 0 || !(error instanceof Error)) return error;
+  let current: unknown = error;
+  for (let depth = 0; depth < MAX_DEPTH && current instanceof Error; depth += 1) {
+    const { message } = current;
+    if (secrets.some((secret) => message.includes(secret))) return redacted(error, secrets);
+    current = current.cause;
+  }
+  return error;
+}
+
+function redacted(error: Error, secrets: readonly string[]): Error {
+  let message = error.message;
+  for (const secret of secrets) message = message.replaceAll(secret, "[removed]");
+  const told = new Error(message);
+  told.name = error.name;
+  return told;
+}
+
+function secretsOf({ url, header }: Outgoing): string[] {
+  const found = [credentialOf(header).replace(/^Bearer\s+/i, "")];
+  // By hand: what is wrong with the URL may be why there is an error.
+  const userInfo = /^[a-z][a-z\d+.-]*:\/\/([^/?#@]+)@/i.exec(url)?.[1];
+  if (userInfo !== undefined) found.push(userInfo, ...userInfo.split(":"));
+  for (const [, value] of url.matchAll(/[?&](?:key|api[_-]?key|token|access_token)=([^&#]+)/gi))
+    found.push(value ?? "");
+  return found.filter((secret) => secret.length >= MIN_SECRET);
+}
