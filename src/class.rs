@@ -140,7 +140,7 @@ impl ErrorClass {
 
     /// Whether a failure of this class may be sent to the same target again at all.
     ///
-    /// The table of DESIGN.md: what the request, the key or the bill is to blame for never is; `unknown` is not, since
+    /// the table of the README: what the request, the key or the bill is to blame for never is; `unknown` is not, since
     /// repeating what nobody understands is how money is burned.
     #[must_use]
     pub const fn may_retry_same_target(self) -> bool {

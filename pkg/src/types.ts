@@ -317,7 +317,7 @@ export interface ProviderOptions {
   match?: (string | URLPattern)[];
   /** What it speaks, where the path does not tell. */
   protocol?: Protocol;
-  /** Rules that are tried before the built-in ones; the form is in `docs/classification.md`. */
+  /** Rules that are tried before the built-in ones; see {@link Rule}. */
   rules?: Rule[];
   /** As `retry`, for this provider. */
   retry?: Omit<RetryOptions, "budget">;

@@ -47,7 +47,7 @@ export function checkRust() {
   if (version === undefined || ask("cargo", ["--version"]) === undefined) {
     throw new Stop(
       "Rust was not found (`rustc` and `cargo` on the PATH). evenkeel's core is written in it.\n" +
-        "       Install it from https://rustup.rs, version 1.85 or newer, then run this again.",
+        "       Install it from https://rustup.rs, version 1.88 or newer, then run this again.",
     );
   }
   const [, major, minor] = /^rustc (\d+)\.(\d+)/.exec(version) ?? [];
