@@ -181,7 +181,7 @@ pub fn all() -> Vec<RuleDoc> {
         class: *class,
         scope: *scope,
         retryable: *retryable,
-        source: "DESIGN: what ends a stream well",
+        source: "docs/streams.md: endings",
         advice: advice(*class),
     }));
     out.extend(transport::RULES.iter().map(of_transport));
