@@ -734,7 +734,7 @@ impl Call {
     /// Closes the attempt with its verdict and decides what follows.
     fn conclude(&mut self, verdict: &Classification, answered: bool, world: &mut World<'_>) -> Action {
         let delivery = self.attempt.as_ref().map_or(Delivery::NotSent, |a| a.delivery);
-        self.settle(Some(&verdict), world);
+        self.settle(Some(verdict), world);
         let policy = self.spec.policy;
         // Capacity comes back slowly, and every early return takes some of it away: an overload is waited out a step longer.
         let longer = u32::from(verdict.class == ErrorClass::Overloaded);
@@ -742,7 +742,7 @@ impl Call {
         let backoff = self.waits.delay(steps, world.rng);
         let spread = verdict.wait_hint.map_or(Millis::ZERO, |hint| Backoff::hinted(hint, world.rng).minus(hint));
         let facts = Facts {
-            verdict: &verdict,
+            verdict,
             delivery,
             attempts: self.attempts,
             replayable: self.spec.replayable,
@@ -760,7 +760,7 @@ impl Call {
             && (self.spec.repeatable || delivery == Delivery::NotSent)
             && (delivery != Delivery::MaybeSent || policy.retry_ambiguous)
             && self.now.plus(policy.min_attempt) <= self.spec.deadline;
-        if of_this_target && room && self.may_go_elsewhere(&verdict, world) {
+        if of_this_target && room && self.may_go_elsewhere(verdict, world) {
             decision = Ok(Millis::ZERO);
         }
         if decision.is_ok() {
@@ -772,7 +772,7 @@ impl Call {
         match decision {
             Ok(wait) => {
                 self.backoff = self.backoff.plus(wait);
-                self.close_attempt(&verdict, None, Decision::Retry, Some(wait), world);
+                self.close_attempt(verdict, None, Decision::Retry, Some(wait), world);
                 self.answer_kept = answered;
                 self.last_class = Some(verdict.class);
                 self.state = State::Backoff { until: self.now.plus(wait) };
@@ -784,7 +784,7 @@ impl Call {
                     ours => Cow::Borrowed(ours),
                 };
                 let done = if answered { Decision::Return } else { Decision::Fail };
-                self.close_attempt(&verdict, Some(&reason), done, None, world);
+                self.close_attempt(verdict, Some(&reason), done, None, world);
                 self.finish(
                     Status::Failed,
                     Some(Ending {

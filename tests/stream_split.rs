@@ -175,6 +175,21 @@ fn a_line_without_an_end_and_ten_thousand_tiny_chunks_take_no_memory() {
 }
 
 #[test]
+fn an_ordinary_stream_takes_less_than_eight_kilobytes() {
+    for (protocol, content_type, bytes, file, _) in RECORDED {
+        for size in [1, 7, 200, 1024] {
+            let mut g = guard(*protocol, content_type, CommitOn::FirstContent);
+            for chunk in bytes.chunks(size) {
+                g.on_chunk(chunk, Instant(1));
+                // The closing event of `responses.sse` repeats the whole answer, 15 KB of it.
+                assert!(g.held_bytes() <= if *file == "responses.sse" { 24 * 1024 } else { 8 * 1024 }, "{file}");
+            }
+            assert!(g.held_bytes() <= 16 * 1024 + 1024, "{file} keeps {} bytes", g.held_bytes());
+        }
+    }
+}
+
+#[test]
 fn a_frame_that_claims_four_gigabytes_is_invalid_at_once() {
     let mut g = guard(BedrockConverseStream, AWS, CommitOn::Head);
     let verdict = g.on_chunk(&[0xff; 12], Instant(1));

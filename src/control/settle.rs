@@ -112,11 +112,9 @@ impl Control {
         match outcome.wait_hint {
             // A pool goes on with another organisation meanwhile. Who brought a key of its own has nowhere else to go: each
             // call is told by the provider itself, at no cost, and the first after a payment goes through.
-            _ if class == ErrorClass::QuotaExhausted => {
-                if bucket.pool.is_some() {
-                    bucket.cool(class, outcome.wait_hint.unwrap_or(quota), now);
-                    cooled = true;
-                }
+            _ if class == ErrorClass::QuotaExhausted && bucket.pool.is_some() => {
+                bucket.cool(class, outcome.wait_hint.unwrap_or(quota), now);
+                cooled = true;
             }
             Some(hint) if pushed_back || class.is_health_failure() => {
                 bucket.cool(class, hint, now);

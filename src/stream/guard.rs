@@ -198,8 +198,8 @@ impl StreamGuard {
             }
         }
         self.scanner = Some(scanner);
-        if let Some(failure) = self.failure.as_ref().filter(|_| !failed_before) {
-            return Verdict::Failed(failure.clone());
+        if !failed_before && let Some(failed) = self.failed() {
+            return failed;
         }
         if self.committed || failed_before {
             return self.idle();
@@ -216,8 +216,8 @@ impl StreamGuard {
 
     /// The body ended, without an error of the connection.
     pub fn on_end(&mut self, now: Instant) -> Verdict {
-        if let Some(failure) = self.failure.as_ref().filter(|_| self.has_stopped()) {
-            return Verdict::Failed(failure.clone());
+        if self.has_stopped() {
+            return self.failed().unwrap_or(Verdict::Ended);
         }
         self.end_cut = Some(self.cut());
         if let Some(mut scanner) = self.scanner.take() {
@@ -226,8 +226,8 @@ impl StreamGuard {
             }
             self.scanner = Some(scanner);
         }
-        if let Some(failure) = &self.failure {
-            return Verdict::Failed(failure.clone());
+        if let Some(failed) = self.failed() {
+            return failed;
         }
         if matches!(self.scanner, Some(Scanner::Opaque)) || self.framing == Framing::Opaque {
             return Verdict::Ended;
@@ -438,8 +438,8 @@ impl StreamGuard {
     }
 
     fn broken(&mut self, kind: FailureKind) -> Verdict {
-        if let Some(failure) = &self.failure {
-            return Verdict::Failed(failure.clone());
+        if let Some(failed) = self.failed() {
+            return failed;
         }
         // A JSON array that is not closed can't be parsed, whatever it said.
         if self.is_whole() && (self.framing != Framing::Json || self.cut() == Cut::Between) {
@@ -448,16 +448,18 @@ impl StreamGuard {
         self.fail(kind)
     }
 
+    #[inline(never)]
     fn fail(&mut self, kind: FailureKind) -> Verdict {
-        let failure = Box::new(Failure {
-            kind,
-            before_commit: !self.committed,
-            event: Vec::new(),
-            pass_bytes: 0,
-            in_band: false,
-        });
-        self.failure = Some(failure.clone());
-        Verdict::Failed(failure)
+        let failure =
+            Failure { kind, before_commit: !self.committed, event: Vec::new(), pass_bytes: 0, in_band: false };
+        self.failure = Some(Box::new(failure));
+        self.failed().unwrap_or(Verdict::Ended)
+    }
+
+    /// The verdict on a stream that has failed.
+    #[inline(never)]
+    fn failed(&self) -> Option<Verdict> {
+        self.failure.clone().map(Verdict::Failed)
     }
 }
 

@@ -1,0 +1,12 @@
+//! Fuzzes the AWS frame scanner with the protocols that use it.
+#![no_main]
+
+use evenkeel::protocol::Protocol;
+use libfuzzer_sys::fuzz_target;
+
+#[path = "stream_split.rs"]
+mod split;
+
+const PROTOCOLS: &[Protocol] = &[Protocol::BedrockConverseStream, Protocol::BedrockInvokeStream];
+
+fuzz_target!(|data: &[u8]| split::check(data, PROTOCOLS, "application/vnd.amazon.eventstream"));
