@@ -36,7 +36,8 @@ export const POLICY_FIELDS = [
   "preset",
 ] as const;
 
-const PROTOCOLS = [
+/** Every protocol name, in the order of `src/protocol.rs`. */
+export const PROTOCOLS = [
   "openai.chat",
   "openai.responses",
   "openai.completions",

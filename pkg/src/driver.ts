@@ -529,7 +529,7 @@ class Drive {
   /** A body that was read; where it goes on after what may be kept, the caller's signal and the total stay in force. */
   #bodyOf(read: Read): BodyInit {
     const { rest } = read;
-    if (rest === null) return bodyOf(read);
+    if (rest === null) return wholeBody(read.bytes as Uint8Array<ArrayBuffer>);
     this.#streaming = true;
     const clock = this.#shared.clock;
     const left = this.#startedAt + (this.#shared.options.timeouts?.totalMs ?? TOTAL_MS) - clock.now();
@@ -828,11 +828,6 @@ function brokenStream(held: Held, pass: number, error: KeelError): ReadableStrea
 
 function sizeOf(chunks: readonly Uint8Array[]): number {
   return chunks.reduce((size, chunk) => size + chunk.byteLength, 0);
-}
-
-function bodyOf(read: Read): BodyInit {
-  const bytes = read.bytes as Uint8Array<ArrayBuffer>;
-  return read.rest === null ? wholeBody(bytes) : replay([bytes], read.rest);
 }
 
 /** A name as it may cross, packed with others. */

@@ -3,6 +3,7 @@
  *
  * The members that are known are checked; others, such as an id of the reader's own, are left alone.
  */
+import { PROTOCOLS as NAMES } from "../config.js";
 import { classify as judgeFlat } from "../core.js";
 import "../entry.inline.js";
 import { requireCore } from "../load.js";
@@ -45,29 +46,7 @@ export interface Judgement {
 export class BadCase extends Error {}
 
 /** Every protocol name, and two that the tables of cases use for "any" and for a failure without an answer. */
-export const PROTOCOLS: readonly (Protocol | "any" | "transport")[] = [
-  "openai.chat",
-  "openai.responses",
-  "openai.completions",
-  "openai.embeddings",
-  "openai.images",
-  "anthropic.messages",
-  "gemini.generate",
-  "gemini.interactions",
-  "bedrock.converse",
-  "bedrock.converse-stream",
-  "bedrock.invoke",
-  "bedrock.invoke-stream",
-  "mistral.chat",
-  "cohere.chat",
-  "ollama.chat",
-  "workers-ai.run",
-  "huggingface.inference",
-  "tgi.generate",
-  "unknown",
-  "any",
-  "transport",
-];
+export const PROTOCOLS: readonly (Protocol | "any" | "transport")[] = [...NAMES, "any", "transport"];
 
 /** Bytes of headers that are looked at, and of one value. */
 const MAX_HEADERS = 32_768;
