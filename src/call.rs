@@ -513,6 +513,10 @@ impl Call {
             .permit
             .and_then(|permit| world.control.bucket(permit.bucket))
             .map_or_else(|| self.spec.facts.provider.clone(), clean);
+        let passed_over = self
+            .permit
+            .and_then(|permit| permit.passed_over)
+            .and_then(|other| Some((clean(world.control.bucket(other.bucket)?), other.estimate, other.remaining)));
         self.answer_kept = false;
         self.attempt = Some(AttemptRecord {
             attempt_id: ulid(self.now, world.rng),
@@ -522,6 +526,7 @@ impl Call {
             started_at: self.now,
             finished_at: self.now,
             queue,
+            passed_over,
             ..AttemptRecord::default()
         });
         self.state = State::Head;

@@ -166,6 +166,20 @@ export interface AttemptRecord {
   readonly bytes: number;
   /** Events of a stream whose JSON was broken; they were passed on as they came. */
   readonly malformed_events: number;
+  /**
+   * The bucket of the pools whose turn it was, and that was left for this one: by what is known of its first token and its
+   * throughput, and by `max_output_tokens`, it could not have answered before the deadline. `null` if there was none.
+   */
+  readonly passed_over: {
+    /** Which bucket. */
+    readonly bucket: string;
+    /** Why. */
+    readonly reason: "infeasible_before_deadline";
+    /** How long an attempt there was expected to take. */
+    readonly estimate_ms: number;
+    /** How long there was until the deadline. */
+    readonly remaining_ms: number;
+  } | null;
 }
 
 /** One logical request: one business-level call, as the caller sees it. */

@@ -31,7 +31,8 @@ impl Control {
         let entered = self.enter_target(ask.provider, ask.model, ask.account, now);
         let Some(slot) = entered.map(Entered::slot) else {
             let (id, bucket, lease_until) = (PermitId(0), BucketId(0), ask.deadline);
-            return Admission::Granted(Permit { id, bucket, key: None, probe: false, lease_until });
+            let permit = Permit { id, bucket, key: None, probe: false, lease_until, passed_over: None };
+            return Admission::Granted(permit);
         };
         if let Some(index) = self.waiters.find(ask.call) {
             if self.waiters.get(index).is_some_and(|waiter| waiter.target == slot) {
@@ -184,7 +185,7 @@ impl Control {
             let reason = if timed_out { Reason::QueueTimeout } else { reason };
             return refused(class, reason, at.map(|at| now.until(at)));
         }
-        if let Some(at) = at.filter(|at| *at > waiter.latest) {
+        if let Some(at) = at.filter(|at| *at > waiter.latest || is_told_at_once(reason, &waiter)) {
             self.drop_waiter(index, now);
             return refused(class, reason, retry_after(at, now));
         }
@@ -206,7 +207,7 @@ impl Control {
         if let Some(target) = self.targets.list.get(waiter.target.index as usize) {
             waiter.latest = waiter.latest.min(waiter.deadline.minus(target.needs()));
         }
-        if waiter.latest <= now || at.is_some_and(|at| at > waiter.latest) {
+        if waiter.latest <= now || at.is_some_and(|at| at > waiter.latest) || is_told_at_once(reason, &waiter) {
             return refused(class, reason, at.and_then(|at| retry_after(at, now)));
         }
         let most = self.config.max_queued;
@@ -351,8 +352,7 @@ impl Control {
     /// Keeps a place for a waiter, and calls it.
     fn offer(&mut self, index: u32, waiter: &Waiter, now: Instant) -> Result<(), Blocked> {
         let until = now.plus(self.config.offer).min(waiter.deadline);
-        let offer = Waiter { deadline: until, ..*waiter };
-        let permit = self.grant_as(&offer, Some(waiter.call), now)?;
+        let permit = self.grant_as(waiter, until, Some(waiter.call), now)?;
         if let Some(target) = self.target_of(waiter.target) {
             target.queue.remove(waiter.priority, waiter.key, waiter.cost);
             target.queue.on_turn(waiter.priority, waiter.key);
@@ -380,12 +380,10 @@ impl Control {
         self.waiters.remove(index);
         let lease = self.leases.accept(id, deadline)?;
         self.count_wait(lease.tenant, false);
-        if lease.probe {
-            self.extend_probe(&lease);
-        }
+        self.extend_probe(&lease);
         let bucket = self.target_of(lease.target)?.buckets.get(lease.bucket)?.id;
-        let Lease { key, probe, .. } = lease;
-        Some(Admission::Granted(Permit { id, bucket, key, probe, lease_until: deadline }))
+        let Lease { key, probe, passed_over, .. } = lease;
+        Some(Admission::Granted(Permit { id, bucket, key, probe, lease_until: deadline, passed_over }))
     }
 
     /// Whether the bucket and the key of an offer are still what they were when it was made.
@@ -394,25 +392,34 @@ impl Control {
         let key = lease.key.and_then(|key| self.keys.get(key.0 as usize));
         let enabled = key.is_none_or(|key| key.disabled.is_none());
         let bucket = self.target_of(lease.target).and_then(|target| target.buckets.get_mut(lease.bucket));
-        enabled && bucket.is_some_and(|bucket| bucket.cooling(now) == Millis::ZERO)
+        enabled && bucket.is_some_and(|bucket| bucket.cooling(now) == Millis::ZERO && !bucket.preflight.is_refused(now))
     }
 
     fn grant(&mut self, waiter: &Waiter, now: Instant) -> Result<Permit, Blocked> {
-        self.grant_as(waiter, None, now)
+        self.grant_as(waiter, waiter.deadline, None, now)
     }
 
-    fn grant_as(&mut self, waiter: &Waiter, offered: Option<CallId>, now: Instant) -> Result<Permit, Blocked> {
+    /// Gives a permit whose lease ends at `until`: for a call at hand its deadline, for an `offered` one the offer's end.
+    fn grant_as(
+        &mut self,
+        waiter: &Waiter,
+        until: Instant,
+        offered: Option<CallId>,
+        now: Instant,
+    ) -> Result<Permit, Blocked> {
         let number = self.leases.next_number();
         let nowhere = Blocked { reason: Reason::Queued, class: ErrorClass::Unknown, at: None };
         let target = self.targets.list.get_mut(waiter.target.index as usize).ok_or(nowhere)?;
         let concurrency = self.config.concurrency.as_ref();
-        let picked = target.pick(concurrency, &self.keys, waiter.cost, waiter.priority, &waiter.avoid, now)?;
+        let (picked, passed_over) = target.pick(concurrency, &self.keys, waiter, now)?;
         let bucket = target.buckets.get_mut(picked).ok_or(nowhere)?;
         bucket.concurrency.on_sent();
         bucket.reserved = bucket.reserved.plus(waiter.cost);
+        bucket.preflight.on_sent(number, until, now);
+        bucket.speed.on_sent(now);
         let (id, pool) = (bucket.id, bucket.pool);
         let key = pool.and_then(|pool| pick_key(&mut self.keys, pool, number));
-        let probe = self.take_probe(waiter.target, number, waiter.deadline, now);
+        let probe = self.take_probe(waiter.target, number, until, now);
         let permit = self.leases.give(Lease {
             number,
             target: waiter.target,
@@ -421,12 +428,13 @@ impl Control {
             key,
             cost: waiter.cost,
             granted_at: now,
-            until: waiter.deadline,
+            until,
             probe,
+            passed_over,
             again: waiter.avoid.iter().any(|bucket| *bucket != BucketId(0)),
             offered,
         });
-        Ok(Permit { id: permit, bucket: id, key, probe, lease_until: waiter.deadline })
+        Ok(Permit { id: permit, bucket: id, key, probe, lease_until: until, passed_over })
     }
 
     /// Takes a waiter out, wherever it stands, and gives back what it held.
@@ -457,6 +465,12 @@ impl Control {
             }
         }
     }
+}
+
+/// Who has not begun does not wait for a bucket that refused its preflight; who has failed there itself may.
+fn is_told_at_once(reason: Reason, waiter: &Waiter) -> bool {
+    let [failed, ..] = waiter.avoid;
+    reason == Reason::PreflightFailed && failed == BucketId(0)
 }
 
 fn retry_after(at: Instant, now: Instant) -> Option<Millis> {

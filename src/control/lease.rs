@@ -4,7 +4,7 @@
 //! then. A lapsed lease is still known for a while: its late outcome returns nothing, but teaches as any other.
 
 use super::names::Slot;
-use super::terms::{CallId, KeyId, PermitId};
+use super::terms::{CallId, KeyId, PassedOver, PermitId};
 use super::vendor::Cost;
 use crate::order::Order;
 use crate::prelude::*;
@@ -23,6 +23,7 @@ pub(crate) struct Lease {
     pub(crate) granted_at: Instant,
     pub(crate) until: Instant,
     pub(crate) probe: bool,
+    pub(crate) passed_over: Option<PassedOver>,
     /// Whether its call has failed before.
     pub(crate) again: bool,
     /// The waiter that it is kept for, until it asks again.

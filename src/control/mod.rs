@@ -15,6 +15,7 @@ mod hold;
 mod lease;
 mod names;
 mod notice;
+mod preflight;
 mod queue;
 mod retry_budget;
 mod settle;
@@ -37,13 +38,14 @@ use lease::{Lease, Leases};
 use names::{Entered, Names, Slot};
 use notice::Notices;
 pub use notice::{Notice, NoticeKind};
+use preflight::{Preflight, Said};
 use queue::Waiters;
 pub use retry_budget::{RetryBudget, RetryBudgetConfig, RetryBudgets, RetryCost};
 use target::{Bucket, Key, Target};
 use tenant::Tenants;
 pub use terms::{
-    Admission, Ask, BucketId, CallId, KeyId, LimitKind, LimitWindow, Outcome, Permit, PermitId, Priority, Reason,
-    VendorLimit,
+    Admission, Ask, BucketId, CallId, KeyId, LimitKind, LimitWindow, Outcome, PassedOver, Permit, PermitId, Priority,
+    Reason, VendorLimit,
 };
 pub use vendor::{Known, Vendor};
 
@@ -144,8 +146,8 @@ impl Control {
         self.waiters.len()
     }
 
-    /// Whether an attempt of `output_tokens` can end before `deadline`, by what is known of the target. `None`: nothing
-    /// is known of it at all.
+    /// Whether an attempt of `output_tokens` can end before `deadline`, by what is known of the fastest bucket of the
+    /// target. `None`: it was never heard of. [`Control::admit`] asks the same of each bucket, and takes one that can.
     #[must_use]
     pub fn feasible(
         &self,
@@ -161,7 +163,8 @@ impl Control {
         target_name(&mut name, provider, model, account);
         let slot = self.targets.names.find(&name)?;
         let target = self.targets.list.get(slot.index as usize)?;
-        Some(target.speed.feasible(output_tokens, deadline, now))
+        let each = target.buckets.iter().map(|bucket| bucket.speed.feasible(output_tokens, deadline, now));
+        each.min_by_key(|feasible| (!feasible.fits, feasible.estimate))
     }
 
     /// Whether any pool serves a provider.
@@ -182,7 +185,8 @@ impl Control {
         };
         target.buckets.iter().any(|bucket| {
             let keys = self.keys.iter().filter(|key| Some(key.pool) == bucket.pool && key.disabled.is_none());
-            Some(bucket.id) != failed && bucket.cooling_until(now).0.is_none() && keys.count() > 0
+            let open = !bucket.preflight.is_refused(now);
+            Some(bucket.id) != failed && open && bucket.cooling_until(now).0.is_none() && keys.count() > 0
         })
     }
 
@@ -205,6 +209,9 @@ impl Control {
         if key.disabled.take().is_some() {
             let (kind, subject) = (NoticeKind::KeyEnabled, id.into());
             self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
+            let pool = Some(key.pool);
+            let buckets = self.targets.list.iter_mut().flat_map(|target| target.buckets.iter_mut());
+            buckets.filter(|bucket| bucket.pool == pool).for_each(|bucket| bucket.preflight.ask_again());
         }
         true
     }
@@ -248,15 +255,15 @@ impl Control {
             let pools = self.config.pools.iter().enumerate();
             for (index, pool) in pools {
                 if pool.serves(provider, model) {
-                    wanted.push((pool.organisation.as_str(), Some(index), pool.weight));
+                    wanted.push((pool.organisation.as_str(), Some(index), pool.weight, pool.preflight));
                 }
             }
         }
         if wanted.is_empty() {
-            wanted.push((account.unwrap_or(""), None, 1));
+            wanted.push((account.unwrap_or(""), None, 1, false));
         }
         let mut buckets = Vec::with_capacity(wanted.len());
-        for (account, pool, weight) in wanted {
+        for (account, pool, weight, preflight) in wanted {
             self.buckets_made = self.buckets_made.saturating_add(1);
             let mut name = String::new();
             for part in [provider, account, model].into_iter().filter(|part| !part.is_empty()) {
@@ -265,7 +272,8 @@ impl Control {
                 }
                 name.push_str(part);
             }
-            buckets.push(Bucket::new(BucketId(self.buckets_made), name.into(), pool, weight));
+            let preflight = if preflight { Preflight::Due } else { Preflight::Off };
+            buckets.push(Bucket::new(BucketId(self.buckets_made), name.into(), pool, weight, preflight));
         }
         buckets
     }
@@ -310,8 +318,14 @@ impl Control {
         probe
     }
 
-    /// The probe was offered and has been taken: its lease runs from its grant on, up to its deadline.
+    /// What was offered has been taken: the lease of a probe or a preflight runs from its grant on, up to its deadline.
     fn extend_probe(&mut self, lease: &Lease) {
+        if let Some(bucket) = self.bucket_of(lease) {
+            bucket.preflight.extend(lease.number, lease.granted_at, lease.until);
+        }
+        if !lease.probe {
+            return;
+        }
         let Some(config) = self.breaker_config(lease.target) else { return };
         let Some(target) = self.targets.list.get(lease.target.index as usize) else { return };
         for slot in [target.provider_breaker, target.model_breaker] {
@@ -321,7 +335,11 @@ impl Control {
         }
     }
 
+    /// A probe or a preflight that told nothing frees its place.
     fn release_probe(&mut self, lease: &Lease, now: Instant) {
+        if let Some(bucket) = self.bucket_of(lease) {
+            bucket.preflight.on_end(lease.number, Said::Nothing, now);
+        }
         if lease.probe {
             self.signal(lease, Signal::Nothing, Signal::Nothing, now);
         }
@@ -337,6 +355,10 @@ impl Control {
             target.model_breaker = self.breakers.enter(&target.provider, &target.model, &self.config, now);
         }
         Some((target.provider_breaker, target.model_breaker))
+    }
+
+    pub(crate) fn bucket_of(&mut self, lease: &Lease) -> Option<&mut Bucket> {
+        self.target_of(lease.target)?.buckets.get_mut(lease.bucket)
     }
 
     fn bucket_name(&self, lease: &Lease) -> String {

@@ -28,6 +28,10 @@ pub enum NoticeKind {
     ConcurrencyReduced,
     /// A permit came back because its lease ended, not because its holder returned it.
     PermitLost,
+    /// The first call through a bucket was answered well: the others begin.
+    PreflightPassed,
+    /// It was refused: the others do not begin there.
+    PreflightFailed,
 }
 
 impl NoticeKind {
@@ -44,6 +48,8 @@ impl NoticeKind {
             Self::KeyEnabled => "key_enabled",
             Self::ConcurrencyReduced => "concurrency_reduced",
             Self::PermitLost => "permit_lost",
+            Self::PreflightPassed => "preflight_passed",
+            Self::PreflightFailed => "preflight_failed",
         }
     }
 }
