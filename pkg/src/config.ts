@@ -96,6 +96,10 @@ const func: Check = (value, path) => {
   if (typeof value !== "function") throw new KeelConfigError(path, value, "a function");
 };
 
+const boolean: Check = (value, path) => {
+  if (typeof value !== "boolean") throw new KeelConfigError(path, value, "true or false");
+};
+
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
@@ -281,6 +285,7 @@ const POOL = object({
   models: each(string(128)),
   baseURL: url,
   weight: whole(1, 1_000),
+  preflight: boolean,
 });
 
 const pools: Check = (value, path) => {
@@ -317,9 +322,7 @@ const OPTIONS = object({
     object({
       max: whole(1, 1_000_000),
       min: whole(1, 1_000_000),
-      adaptive: (value, path) => {
-        if (typeof value !== "boolean") throw new KeelConfigError(path, value, "true or false");
-      },
+      adaptive: boolean,
       queueMs: ms(0),
       maxQueued: whole(0, 1_000_000),
     }),
@@ -536,7 +539,7 @@ function control({
     const packed = [count(calls), count(requestsPerMinute), count(tokensPerMinute), milli(share), count(weight)];
     records.push(["tenant", name === "default" ? "" : name, ...packed]);
   }
-  for (const { provider: name, organisation, weight, models, keys } of keyed ?? []) {
+  for (const { provider: name, organisation, weight, models, keys, preflight } of keyed ?? []) {
     records.push([
       "pool",
       name,
@@ -544,6 +547,7 @@ function control({
       count(weight),
       (models ?? []).join(ITEM),
       keys.map(({ id }) => id).join(ITEM),
+      preflight === true ? "1" : "",
     ]);
   }
   return records.map((fields) => fields.join(FIELD)).join(RECORD);

@@ -18,6 +18,8 @@ use crate::time::{Instant, Millis};
 
 /// How long after its promised time a waiter that does not ask again counts as gone.
 const GRACE: Millis = Millis(30_000);
+/// A turn that comes so much earlier than was said is not worth a call.
+const SLACK: Millis = Millis(10);
 /// Waiters of a tenant that are looked at when its first cannot go for a reason that others do not share.
 const LOOK_AHEAD: usize = 8;
 
@@ -69,6 +71,7 @@ impl Control {
             avoid,
             stage: Stage::Queue,
             key: (0, self.asked),
+            asks_at: now,
             gone_at: ask.deadline,
         };
         self.asked = self.asked.saturating_add(1);
@@ -191,6 +194,7 @@ impl Control {
         }
         let first = self.is_first(index, &waiter);
         let until = self.until(&waiter, if first { at } else { None }, now);
+        self.waiters.told(index, until);
         self.waiters.expect(index, until.plus(GRACE).min(waiter.deadline));
         Admission::Wait { until, reason: if first { reason } else { Reason::Queued } }
     }
@@ -218,6 +222,7 @@ impl Control {
             return refused(class, Reason::QueueFull, at.and_then(|at| retry_after(at, now)));
         }
         let until = self.until(&waiter, at, now);
+        waiter.asks_at = until;
         waiter.gone_at = until.plus(GRACE).min(waiter.deadline);
         let index = self.waiters.insert(waiter);
         self.count_wait(waiter.tenant, true);
@@ -269,10 +274,11 @@ impl Control {
             now.plus(target.held.times(turns))
         });
         let alone = target.buckets.len() == 1;
-        let bucket = target.buckets.first_mut().filter(|_| alone);
+        let mut bucket = target.buckets.first_mut().filter(|_| alone);
         let cost = cost.plus(waiter.cost);
-        let by_headroom = bucket.and_then(|bucket| bucket.vendor.when(cost, bucket.reserved, 0, now));
-        by_turns.max(by_headroom).filter(|at| *at > now)
+        let by_headroom = bucket.as_mut().and_then(|bucket| bucket.vendor.when(cost, bucket.reserved, 0, now));
+        let by_pace = bucket.map(|bucket| now.plus(bucket.pace.takes(cost.requests)));
+        by_turns.max(by_headroom).max(by_pace).filter(|at| *at > now)
     }
 
     fn tenant_blocked(&mut self, waiter: &Waiter, now: Instant) -> Option<(Reason, Option<Instant>)> {
@@ -327,6 +333,22 @@ impl Control {
 
     /// Offers places to those first in line, until there is none; says what the next one waits for.
     pub(crate) fn pump(&mut self, slot: Slot, now: Instant) -> Option<Blocked> {
+        let blocked = self.offer_all(slot, now)?;
+        if let Some(at) = blocked.at {
+            self.remind(slot, at);
+        }
+        Some(blocked)
+    }
+
+    /// Calls who has become the first in line and does not know yet when its time comes.
+    fn remind(&mut self, slot: Slot, at: Instant) {
+        let Some(index) = self.target_of(slot).and_then(|target| target.queue.first()) else { return };
+        let Some(waiter) = self.waiters.get_mut(index).filter(|waiter| waiter.asks_at > at.plus(SLACK)) else { return };
+        waiter.asks_at = at;
+        self.woken.push_back(waiter.call.0);
+    }
+
+    fn offer_all(&mut self, slot: Slot, now: Instant) -> Option<Blocked> {
         loop {
             let index = self.target_of(slot)?.queue.first()?;
             let waiter = self.waiters.get(index).copied()?;
@@ -415,6 +437,7 @@ impl Control {
         let bucket = target.buckets.get_mut(picked).ok_or(nowhere)?;
         bucket.concurrency.on_sent();
         bucket.reserved = bucket.reserved.plus(waiter.cost);
+        bucket.pace.on_sent();
         bucket.preflight.on_sent(number, until, now);
         bucket.speed.on_sent(now);
         let (id, pool) = (bucket.id, bucket.pool);

@@ -15,6 +15,7 @@ mod hold;
 mod lease;
 mod names;
 mod notice;
+mod pace;
 mod preflight;
 mod queue;
 mod retry_budget;

@@ -144,6 +144,7 @@ impl Control {
             bucket.heal();
             if let Some(config) = &concurrency {
                 bucket.concurrency.on_success(config, now);
+                bucket.pace.on_success(config.calm, now);
             }
             return;
         };
@@ -158,6 +159,9 @@ impl Control {
         let mut reduced = false;
         if let (true, Some(config)) = (pushed_back, &concurrency) {
             reduced = bucket.concurrency.on_rejected(lease.number, newest, config, now);
+            if config.adaptive && class == ErrorClass::RateLimited && bucket.vendor.limits().is_empty() {
+                bucket.pace.on_rejected(lease.number, newest, now);
+            }
         }
         match outcome.wait_hint {
             // A pool goes on with another organisation meanwhile. Who brought a key of its own has nowhere else to go: each

@@ -9,6 +9,7 @@ use super::concurrency::{Concurrency, ConcurrencyConfig};
 use super::feasibility::{Percentiles, Speed};
 use super::hold::Hold;
 use super::names::Slot;
+use super::pace::Pace;
 use super::preflight::{Met, Preflight};
 use super::queue::{Queue, Waiter};
 use super::terms::{BucketId, KeyId, PassedOver, Priority, Reason};
@@ -47,6 +48,7 @@ pub(crate) struct Bucket {
     pub(crate) reserved: Cost,
     pub(crate) preflight: Preflight,
     pub(crate) speed: Speed,
+    pub(crate) pace: Pace,
 }
 
 impl Bucket {
@@ -66,6 +68,7 @@ impl Bucket {
             reserved: Cost::default(),
             preflight,
             speed: Speed::default(),
+            pace: Pace::default(),
         }
     }
 
@@ -286,6 +289,9 @@ impl Bucket {
             if !self.concurrency.has_room(config, if yields { tenth } else { 0 }) {
                 return Err(Blocked { reason: Reason::ConcurrencyLimit, class: ErrorClass::RateLimited, at: None });
             }
+        }
+        if let Some(at) = self.pace.when(now) {
+            return Err(Blocked { reason: Reason::NotEnoughHeadroom, class: ErrorClass::RateLimited, at: Some(at) });
         }
         let margin = if yields { BATCH_MARGIN_PER_MILLE } else { 0 };
         match self.vendor.when(cost, self.reserved, margin, now) {
