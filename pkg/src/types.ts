@@ -524,9 +524,9 @@ export interface BreakerState {
   readonly subject: string;
   /** `half_open`: one probe is under way. */
   readonly state: "closed" | "open" | "half_open";
-  /** Until when it is open, in milliseconds since the epoch; `null` if it isn't. */
+  /** Until when it is open, or its probe may take, in milliseconds since the epoch; `null` if it is closed. */
   readonly until: number | null;
-  /** The class of the failure that opened it; `null` if it isn't open. */
+  /** The class of the failure that opened it; `null` if it is closed. */
   readonly class: ErrorClass | null;
   /** Requests of the rolling window that were answered. */
   readonly answered: number;
