@@ -513,10 +513,8 @@ impl Call {
             .permit
             .and_then(|permit| world.control.bucket(permit.bucket))
             .map_or_else(|| self.spec.facts.provider.clone(), clean);
-        let passed_over = self
-            .permit
-            .and_then(|permit| permit.passed_over)
-            .and_then(|other| Some((clean(world.control.bucket(other.bucket)?), other.estimate, other.remaining)));
+        let passed_over = self.permit.and_then(|permit| world.control.passed_over(permit.id));
+        let passed_over = passed_over.map(|other| (clean(other.bucket), other.estimate, other.remaining));
         self.answer_kept = false;
         self.attempt = Some(AttemptRecord {
             attempt_id: ulid(self.now, world.rng),

@@ -33,8 +33,7 @@ impl Control {
         let entered = self.enter_target(ask.provider, ask.model, ask.account, now);
         let Some(slot) = entered.map(Entered::slot) else {
             let (id, bucket, lease_until) = (PermitId(0), BucketId(0), ask.deadline);
-            let permit = Permit { id, bucket, key: None, probe: false, lease_until, passed_over: None };
-            return Admission::Granted(permit);
+            return Admission::Granted(Permit { id, bucket, key: None, probe: false, lease_until });
         };
         if let Some(index) = self.waiters.find(ask.call) {
             if self.waiters.get(index).is_some_and(|waiter| waiter.target == slot) {
@@ -404,8 +403,8 @@ impl Control {
         self.count_wait(lease.tenant, false);
         self.extend_probe(&lease);
         let bucket = self.target_of(lease.target)?.buckets.get(lease.bucket)?.id;
-        let Lease { key, probe, passed_over, .. } = lease;
-        Some(Admission::Granted(Permit { id, bucket, key, probe, lease_until: deadline, passed_over }))
+        let Lease { key, probe, .. } = lease;
+        Some(Admission::Granted(Permit { id, bucket, key, probe, lease_until: deadline }))
     }
 
     /// Whether the bucket and the key of an offer are still what they were when it was made.
@@ -457,7 +456,7 @@ impl Control {
             again: waiter.avoid.iter().any(|bucket| *bucket != BucketId(0)),
             offered,
         });
-        Ok(Permit { id: permit, bucket: id, key, probe, lease_until: until, passed_over })
+        Ok(Permit { id: permit, bucket: id, key, probe, lease_until: until })
     }
 
     /// Takes a waiter out, wherever it stands, and gives back what it held.

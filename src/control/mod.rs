@@ -198,6 +198,15 @@ impl Control {
         buckets.find(|bucket| bucket.id == id).map(|bucket| &*bucket.name)
     }
 
+    /// The bucket that was left for the one of this permit, since it would have answered too late.
+    #[must_use]
+    pub fn passed_over(&mut self, permit: PermitId) -> Option<PassedOver<'_>> {
+        let lease = self.leases.get(permit)?;
+        let (remaining, (index, estimate)) = (lease.granted_at.until(lease.until), lease.passed_over?);
+        let bucket = self.targets.list.get(lease.target.index as usize)?.buckets.get(index as usize)?;
+        Some(PassedOver { bucket: &bucket.name, estimate, remaining })
+    }
+
     /// The id of a configured key.
     #[must_use]
     pub fn key(&self, key: KeyId) -> Option<&str> {
@@ -210,9 +219,11 @@ impl Control {
         if key.disabled.take().is_some() {
             let (kind, subject) = (NoticeKind::KeyEnabled, id.into());
             self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
-            let pool = Some(key.pool);
-            let buckets = self.targets.list.iter_mut().flat_map(|target| target.buckets.iter_mut());
-            buckets.filter(|bucket| bucket.pool == pool).for_each(|bucket| bucket.preflight.ask_again());
+            for target in &mut self.targets.list {
+                for bucket in target.buckets.iter_mut().filter(|bucket| bucket.pool == Some(key.pool)) {
+                    bucket.preflight.ask_again();
+                }
+            }
         }
         true
     }

@@ -7,9 +7,10 @@
 
 use crate::time::{Instant, Millis};
 
-/// What the measure remembers: so many seconds, and the one under way.
-const SLICES: usize = 6;
-const SLICE: u64 = 1_000;
+/// What the measure remembers: the last span of this length, and the one under way.
+const SPAN: u64 = 4_000;
+/// Less than this is too short to measure.
+const SHORT: u64 = 1_000;
 /// Answers in that time below which nothing is measured: a quiet client has its backoff.
 const FEW: u64 = 10;
 /// What a rejection leaves of the measured rate, in thousandths.
@@ -24,11 +25,10 @@ const ONE: u64 = 1_000_000;
 /// The pace of one bucket.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pace {
-    /// Answers in each second, the one under way first.
-    slices: [u64; SLICES],
-    slice_start: Instant,
-    /// Seconds that were measured.
-    measured: u64,
+    /// Answers in the last span, and in the one under way.
+    before: Option<u64>,
+    current: u64,
+    began_at: Instant,
     /// Requests a second, in millionths; 0: not paced.
     rate: u64,
     /// What may be sent now, in millionths of a request.
@@ -47,8 +47,7 @@ impl Pace {
     /// An answer that the vendor let through.
     pub(crate) fn on_success(&mut self, calm: Millis, now: Instant) {
         self.turn(now);
-        let [current, ..] = &mut self.slices;
-        *current = current.saturating_add(1);
+        self.current = self.current.saturating_add(1);
         self.last_rejection = self.last_rejection.min(now);
         if now.since(self.last_rejection) >= calm {
             self.rate = 0;
@@ -64,11 +63,16 @@ impl Pace {
             return;
         }
         self.round_from = newest;
-        let seen = self.slices.iter().fold(0_u64, |sum, slice| sum.saturating_add(*slice));
-        let time = self.measured.saturating_mul(SLICE).saturating_add(now.since(self.slice_start).0).max(SLICE);
+        let seen = self.before.unwrap_or(0).saturating_add(self.current);
+        let time = self.before.map_or(0, |_| SPAN).saturating_add(now.since(self.began_at).0).max(SHORT);
         let measured = seen.saturating_mul(1_000_000_000).checked_div(time).filter(|_| seen >= FEW);
-        let before = Some(self.rate).filter(|rate| *rate > 0);
-        let Some(rate) = before.into_iter().chain(measured).min() else { return };
+        let rate = match (measured, self.rate) {
+            (None, rate) | (Some(rate), 0) => rate,
+            (Some(measured), rate) => measured.min(rate),
+        };
+        if rate == 0 {
+            return;
+        }
         self.rate = (rate / 1_000).saturating_mul(CUT_PER_MILLE).max(1_000);
         self.credit = 0;
         self.moved_at = now;
@@ -102,22 +106,13 @@ impl Pace {
 
     /// Moves the measure on.
     fn turn(&mut self, now: Instant) {
-        if now < self.slice_start {
-            self.slice_start = now;
-            return;
+        let passed = now.since(self.began_at).0;
+        if now < self.began_at || passed >= 2 * SPAN {
+            (self.before, self.current, self.began_at) = (None, 0, now);
+        } else if passed >= SPAN {
+            (self.before, self.current) = (Some(self.current), 0);
+            self.began_at = self.began_at.plus(Millis(SPAN));
         }
-        let passed = now.since(self.slice_start).0 / SLICE;
-        if passed > SLICES as u64 {
-            *self = Self { slices: [0; SLICES], slice_start: now, measured: 0, ..*self };
-            return;
-        }
-        for _ in 0..passed {
-            self.slices.rotate_right(1);
-            let [current, ..] = &mut self.slices;
-            *current = 0;
-            self.measured = self.measured.saturating_add(1).min(SLICES as u64 - 1);
-        }
-        self.slice_start = self.slice_start.plus(Millis(passed.saturating_mul(SLICE)));
     }
 }
 

@@ -12,7 +12,7 @@ use super::names::Slot;
 use super::pace::Pace;
 use super::preflight::{Met, Preflight};
 use super::queue::{Queue, Waiter};
-use super::terms::{BucketId, KeyId, PassedOver, Priority, Reason};
+use super::terms::{BucketId, KeyId, Priority, Reason};
 use super::vendor::{Cost, Vendor};
 use crate::class::ErrorClass;
 use crate::prelude::*;
@@ -202,14 +202,15 @@ impl Target {
     }
 
     /// The least recently used bucket that is open, or what the nearest one waits for. Those that would most likely
-    /// answer after the deadline come last, and before them those that failed this call.
+    /// answer after the deadline come last, and before them those that failed this call. With it comes the first that was
+    /// passed over for being so slow, and how long it would take.
     pub(crate) fn pick(
         &mut self,
         config: Option<&ConcurrencyConfig>,
         keys: &[Key],
         waiter: &Waiter,
         now: Instant,
-    ) -> Result<(usize, Option<PassedOver>), Blocked> {
+    ) -> Result<(usize, Option<(u32, Millis)>), Blocked> {
         let yields = waiter.priority == Priority::Batch
             && self.interactive_at > Instant(0)
             && now.since(self.interactive_at) < INTERACTIVE_MEMORY;
@@ -228,8 +229,7 @@ impl Target {
                 let speed = bucket.speed.feasible(waiter.cost.output, waiter.deadline, now);
                 if !speed.fits {
                     rank = rank.saturating_add(SLOW);
-                    let (bucket, estimate, remaining) = (bucket.id, speed.estimate, now.until(waiter.deadline));
-                    passed_over = passed_over.or(Some(PassedOver { bucket, estimate, remaining }));
+                    passed_over = passed_over.or(Some((u32::try_from(index).unwrap_or(u32::MAX), speed.estimate)));
                 }
             }
             if best.is_none_or(|(least, ..)| rank < least) {

@@ -152,16 +152,14 @@ pub struct Permit {
     pub probe: bool,
     /// When the permit comes back by itself.
     pub lease_until: Instant,
-    /// The bucket whose turn it was, and why this one was taken instead.
-    pub passed_over: Option<PassedOver>,
 }
 
 /// A bucket that was left for another one because its answer would most likely come after the deadline
 /// (`infeasible_before_deadline`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PassedOver {
-    /// Which.
-    pub bucket: BucketId,
+pub struct PassedOver<'a> {
+    /// Its name.
+    pub bucket: &'a str,
     /// How long an attempt there is expected to take.
     pub estimate: Millis,
     /// How long there was until the deadline.
