@@ -1,7 +1,7 @@
 /** Checks the options of `createKeel` and turns them into the flat values that the core takes. */
 
 import { Budget } from "./budget.js";
-import { KeelConfigError } from "./errors.js";
+import { CLASSES, KeelConfigError } from "./errors.js";
 import type {
   BreakerOptions,
   BudgetParts,
@@ -11,6 +11,7 @@ import type {
   Pool,
   ProviderOptions,
   RetryOptions,
+  Rule,
   StreamOptions,
   TimeoutOptions,
 } from "./types.js";
@@ -189,8 +190,56 @@ const match: Check = (value, path) => {
   });
 };
 
-const array: Check = (value, path) => {
-  if (!Array.isArray(value)) throw new KeelConfigError(path, value, "an array");
+/** An array of so many items, each of which passes a check. */
+const items =
+  (min: number, max: number, check: Check): Check =>
+  (value, path) => {
+    if (!Array.isArray(value) || value.length < min || value.length > max)
+      throw new KeelConfigError(path, value, min === 0 ? `an array of at most ${max}` : `an array of ${min} to ${max}`);
+    value.forEach((one: unknown, at) => {
+      check(one, `${path}[${at}]`);
+    });
+  };
+
+/** One, or up to 64 of them. */
+const some = (check: Check): Check => {
+  const many = items(1, 64, check);
+  return (value, path) => {
+    (Array.isArray(value) ? many : check)(value, path);
+  };
+};
+
+const word: Check = (value, path) => {
+  if (typeof value !== "string" || value === "" || new TextEncoder().encode(value).length > 256)
+    throw new KeelConfigError(path, value, "a string of 1 to 256 bytes");
+};
+
+const status: Check = (value, path) => {
+  const text = typeof value === "number" || typeof value === "string" ? String(value) : "";
+  const [, from, to] = /^(?:[1-5]xx| *([1-5]\d\d) *(?:- *([1-5]\d\d) *)?)$/.exec(text) ?? ["", "1", "0"];
+  if (Number(from) > Number(to))
+    throw new KeelConfigError(path, value, 'a status of 100 to 599, a range "500-599", or a family "5xx"');
+};
+
+const RULE = object({
+  name: word,
+  status: some(status),
+  code: some(word),
+  type: some(word),
+  text: some(word),
+  class: oneOf(CLASSES),
+  scope: oneOf(["request", "key", "bucket", "model", "provider"]),
+  retryable: boolean,
+  waitMs: ms(0, 31_622_400_000),
+});
+
+/** As `CustomRule::parse_all` in `src/classify/custom.rs`, which reads them when the core is made. */
+const rule: Check = (value, path) => {
+  RULE(value, path);
+  const { class: is, status, code, type, text } = value as Partial<Rule>;
+  if (is === undefined) throw new KeelConfigError(`${path}.class`, is, "an error class");
+  if ((status ?? code ?? type ?? text) === undefined)
+    throw new KeelConfigError(path, value, "at least one of status, code, type and text");
 };
 
 const BREAKER = orFalse(
@@ -207,7 +256,7 @@ const PROVIDER = object({
   breaker: BREAKER,
   match,
   protocol: oneOf(PROTOCOLS),
-  rules: array,
+  rules: items(0, 256, rule),
   retry: object(RETRY),
   timeouts: TIMEOUTS,
 });
@@ -258,15 +307,7 @@ const KEY = object({
   },
 });
 
-const each =
-  (check: Check): Check =>
-  (value, path) => {
-    if (!Array.isArray(value) || value.length === 0)
-      throw new KeelConfigError(path, value, "an array that is not empty");
-    value.forEach((one: unknown, at) => {
-      check(one, `${path}[${at}]`);
-    });
-  };
+const each = (check: Check): Check => items(1, 1_000_000, check);
 
 const url: Check = (value, path) => {
   let protocol = "";
