@@ -1,8 +1,8 @@
 //! The control plane's settings as they cross the border: a packed string, read once.
 //!
 //! A record a setting (U+001E), fields by U+001F; an empty field keeps the default. The TypeScript side has checked
-//! types and ranges before (`pkg/src/config.ts`), with the option's own path in its error; what is checked here again is
-//! what only the whole can tell, such as a key id that two pools share.
+//! them (`pkg/src/config.ts`), with the option's own path in its error: the same as [`ControlConfig::validate`] does, which
+//! would be 2 KB of the download to say it twice.
 //!
 //! | record | fields |
 //! | --- | --- |

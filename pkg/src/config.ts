@@ -599,6 +599,9 @@ export function readOptions(options: KeelOptions): CoreConfig {
   OPTIONS(options, "");
   const retry = options.retry ?? {};
   checkBackoff(retry, "retry");
+  const { min, max } = options.concurrency || {};
+  if (min !== undefined && max !== undefined && min > max)
+    throw new KeelConfigError("concurrency.min", min, `at most concurrency.max (${max})`);
   const entries = Object.entries(options.providers ?? {});
   for (const [name, own] of entries) checkBackoff(own.retry, `providers.${name}.retry`);
   return {

@@ -90,13 +90,19 @@ impl Control {
     /// A control plane that knows nobody yet. Does no I/O and reads no clock.
     pub fn new(config: ControlConfig) -> Result<Self, ConfigError> {
         config.validate()?;
+        Ok(Self::of_checked(config))
+    }
+
+    /// One of settings that were checked already. Those that are not make it do what nobody meant, and no more than that.
+    #[must_use]
+    pub fn of_checked(config: ControlConfig) -> Self {
         let mut keys = Vec::new();
         for (pool, of) in config.pools.iter().enumerate() {
             for id in &of.keys {
                 keys.push(Key::new(id, pool));
             }
         }
-        Ok(Self {
+        Self {
             budget: RetryBudgets::new(config.retry_budget, config.max_targets),
             breakers: Breakers { names: Names::new(config.max_targets.saturating_mul(2)), list: Vec::new() },
             targets: Targets { names: Names::new(config.max_targets), list: Vec::new() },
@@ -111,7 +117,7 @@ impl Control {
             buckets_made: 0,
             scratch: String::new(),
             config,
-        })
+        }
     }
 
     /// The settings.
