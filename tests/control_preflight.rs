@@ -1,5 +1,12 @@
 //! The preflight of a pool's buckets, and the choice of a bucket that can answer in time.
-#![allow(clippy::arithmetic_side_effects, clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests"
+)]
 
 mod common;
 

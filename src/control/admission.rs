@@ -8,7 +8,7 @@ use super::Control;
 use super::breaker::Gate;
 use super::lease::Lease;
 use super::names::{Entered, Slot};
-use super::notice::{Notice, NoticeKind};
+use super::notice::NoticeKind;
 use super::queue::{AVOIDED, Stage, Waiter, poll_interval};
 use super::target::{Blocked, pick_key};
 use super::terms::{Admission, Ask, BucketId, CallId, Permit, PermitId, Priority, Reason};
@@ -129,8 +129,10 @@ impl Control {
                 self.count_wait(lease.tenant, false);
                 self.give_back(&lease, None, now);
             } else {
-                let (kind, subject) = (NoticeKind::PermitLost, self.bucket_name(&lease));
-                self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
+                let target = self.targets.list.get(lease.target.index as usize);
+                let bucket = target.and_then(|target| target.buckets.get(lease.bucket));
+                let subject = bucket.map_or("", |bucket| &bucket.name);
+                self.notices.tell(NoticeKind::PermitLost, now, subject, None, None);
                 let estimate = lease.cost.input.saturating_add(lease.cost.output);
                 self.give_back(&lease, Some(estimate), now);
             }

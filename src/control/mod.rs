@@ -223,8 +223,7 @@ impl Control {
     pub fn enable_key(&mut self, id: &str, now: Instant) -> bool {
         let Some(key) = self.keys.iter_mut().find(|key| &*key.id == id) else { return false };
         if key.disabled.take().is_some() {
-            let (kind, subject) = (NoticeKind::KeyEnabled, id.into());
-            self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
+            self.notices.tell(NoticeKind::KeyEnabled, now, id, None, None);
             for target in &mut self.targets.list {
                 for bucket in target.buckets.iter_mut().filter(|bucket| bucket.pool == Some(key.pool)) {
                     bucket.preflight.ask_again();
@@ -237,8 +236,7 @@ impl Control {
     fn disable_key(&mut self, key: KeyId, class: ErrorClass, now: Instant) {
         let Some(key) = self.keys.get_mut(key.0 as usize) else { return };
         if key.disabled.replace(class).is_none() {
-            let (kind, subject) = (NoticeKind::KeyDisabled, String::from(&*key.id));
-            self.notices.push(Notice { kind, at: now, subject, class: Some(class), until: None, value: None });
+            self.notices.tell(NoticeKind::KeyDisabled, now, &key.id, Some(class), None);
         }
     }
 
@@ -329,9 +327,8 @@ impl Control {
             }
             breaker.take_probe(number, &config, deadline, now);
             probe = true;
-            let subject = self.breakers.names.name(slot.index as usize).into();
-            let kind = NoticeKind::BreakerHalfOpen;
-            self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
+            let subject = self.breakers.names.name(slot.index as usize);
+            self.notices.tell(NoticeKind::BreakerHalfOpen, now, subject, None, None);
         }
         probe
     }
@@ -377,12 +374,6 @@ impl Control {
 
     pub(crate) fn bucket_of(&mut self, lease: &Lease) -> Option<&mut Bucket> {
         self.target_of(lease.target)?.buckets.get_mut(lease.bucket)
-    }
-
-    fn bucket_name(&self, lease: &Lease) -> String {
-        let target = self.targets.list.get(lease.target.index as usize);
-        let bucket = target.and_then(|target| target.buckets.get(lease.bucket));
-        bucket.map_or_else(String::new, |bucket| String::from(&*bucket.name))
     }
 }
 

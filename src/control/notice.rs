@@ -78,11 +78,25 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
+    #[inline(never)]
     pub(crate) fn push(&mut self, notice: Notice) {
         if self.queue.len() >= KEPT {
             self.queue.remove(0);
         }
         self.queue.push(notice);
+    }
+
+    /// A notice without a value.
+    #[inline(never)]
+    pub(crate) fn tell(
+        &mut self,
+        kind: NoticeKind,
+        at: Instant,
+        subject: &str,
+        class: Option<ErrorClass>,
+        until: Option<Instant>,
+    ) {
+        self.push(Notice { kind, at, subject: subject.into(), class, until, value: None });
     }
 
     pub(crate) fn take(&mut self) -> Option<Notice> {

@@ -9,7 +9,6 @@ use super::terms::{Outcome, PermitId, VendorLimit};
 use super::vendor::Cost;
 use super::{Control, Target};
 use crate::class::{ErrorClass, Scope};
-use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 impl Control {
@@ -101,19 +100,19 @@ impl Control {
 
     /// Tells a bucket's preflight; says whether it has just passed.
     fn on_preflight(&mut self, lease: &Lease, said: Said, now: Instant) -> bool {
-        let Some(bucket) = self.bucket_of(lease) else { return false };
+        let target = self.targets.list.get_mut(lease.target.index as usize);
+        let Some(bucket) = target.and_then(|target| target.buckets.get_mut(lease.bucket)) else { return false };
         let cooling = bucket.cooling(now);
         let said = match said {
             Said::Refused(class, length) => Said::Refused(class, length.max(cooling)),
             other => other,
         };
         let Some(passed) = bucket.preflight.on_end(lease.number, said, now) else { return false };
-        let subject = String::from(&*bucket.name);
         let (kind, class, until) = match said {
             Said::Refused(class, length) => (NoticeKind::PreflightFailed, Some(class), Some(now.plus(length))),
             _ => (NoticeKind::PreflightPassed, None, None),
         };
-        self.notices.push(Notice { kind, at: now, subject, class, until, value: None });
+        self.notices.tell(kind, now, &bucket.name, class, until);
         if !passed {
             self.wake_everybody(lease.target);
         }
@@ -182,9 +181,8 @@ impl Control {
             _ => {}
         }
         let until = now.plus(bucket.cooling(now));
-        let subject = String::from(&*bucket.name);
         let limit = concurrency.and_then(|config| bucket.concurrency.limit(&config)).map(u64::from);
-        let pool = bucket.pool;
+        let (pool, name) = (bucket.pool, &*bucket.name);
         let kinds = [
             (cooled, NoticeKind::BucketCooling, None),
             (class == ErrorClass::QuotaExhausted, NoticeKind::QuotaExhausted, None),
@@ -192,7 +190,7 @@ impl Control {
         ];
         for (_, kind, value) in kinds.into_iter().filter(|(happened, _, _)| *happened) {
             let until = (kind != NoticeKind::ConcurrencyReduced).then_some(until);
-            self.notices.push(Notice { kind, at: now, subject: subject.clone(), class: Some(class), until, value });
+            self.notices.push(Notice { kind, at: now, subject: name.into(), class: Some(class), until, value });
         }
         // The bill is the organisation's: all its models are out.
         if let (ErrorClass::QuotaExhausted, Some(Scope::Key), Some(pool)) = (class, outcome.scope, pool) {
@@ -228,8 +226,8 @@ impl Control {
                 Change::Closed => (NoticeKind::BreakerClosed, None),
             };
             opened = opened || kind == NoticeKind::BreakerOpened;
-            let subject = String::from(self.breakers.names.name(slot.index as usize));
-            self.notices.push(Notice { kind, at: now, subject, class, until, value: None });
+            let subject = self.breakers.names.name(slot.index as usize);
+            self.notices.tell(kind, now, subject, class, until);
         }
         if opened {
             self.wake_everybody(lease.target);
