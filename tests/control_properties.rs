@@ -261,7 +261,7 @@ fn permits_hints_probes_and_keys_hold_over_any_history() {
 }
 
 proptest! {
-    #![proptest_config(settings(200))]
+    #![proptest_config(settings(500))]
 
     #[test]
     fn the_retry_budget_never_goes_below_zero_and_bounds_retries_at_its_ratio(
@@ -294,7 +294,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(settings(40))]
+    #![proptest_config(settings(250))]
 
     #[test]
     fn cancelled_calls_open_nothing_cool_nothing_and_disable_nothing(

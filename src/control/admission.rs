@@ -32,6 +32,9 @@ impl Control {
         self.sweep(now);
         let entered = self.enter_target(ask.provider, ask.model, ask.account, now);
         let Some(slot) = entered.map(Entered::slot) else {
+            if self.latest(ask, now) < now {
+                return refused(ErrorClass::Timeout, Reason::NotEnoughTimeBudget, None);
+            }
             let (id, bucket, lease_until) = (PermitId(0), BucketId(0), ask.deadline);
             return Admission::Granted(Permit { id, bucket, key: None, probe: false, lease_until });
         };
@@ -374,6 +377,10 @@ impl Control {
 
     /// Keeps a place for a waiter, and calls it.
     fn offer(&mut self, index: u32, waiter: &Waiter, now: Instant) -> Result<(), Blocked> {
+        if waiter.deadline <= now {
+            // The sweep is about to find it; a place given to it would be lost.
+            return Err(Blocked { reason: Reason::Queued, class: ErrorClass::RateLimited, at: None });
+        }
         let until = now.plus(self.config.offer).min(waiter.deadline);
         let permit = self.grant_as(waiter, until, Some(waiter.call), now)?;
         if let Some(target) = self.target_of(waiter.target) {
