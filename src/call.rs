@@ -313,7 +313,11 @@ impl Call {
         match (input, &mut self.state) {
             (Input::Start, State::Done) if self.ending.is_none() => self.start(world),
             (Input::Cancelled, state) if !matches!(state, State::Done) => self.cancel(world),
-            (Input::Timer | Input::Woken, State::Admitting { .. }) => self.admit(world),
+            (Input::Woken, State::Admitting { .. }) => self.admit(world),
+            (Input::Timer, State::Admitting { until }) => {
+                self.now = self.now.max(*until);
+                self.admit(world)
+            }
             (Input::Timer, State::Backoff { until }) => {
                 self.now = self.now.max(*until);
                 self.queued_since = self.now;
