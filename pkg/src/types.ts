@@ -412,7 +412,10 @@ export interface ConcurrencyOptions {
   max?: number;
   /** What the adaptive limit never goes below. Range 1 to 1000000, default 1. */
   min?: number;
-  /** Whether rejections (429, overload) lower the limit, and successes raise it again. Default `true`. */
+  /**
+   * Whether rejections (429, overload) lower the limit, and successes raise it again; and whether requests are paced at
+   * what gets through after a 429 whose provider sends no limits in its headers. Default `true`.
+   */
   adaptive?: boolean;
   /** Longest that a call waits for its turn; its deadline bounds it as well. Default none. */
   queueMs?: number;
