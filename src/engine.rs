@@ -105,7 +105,14 @@ impl Engine {
     #[must_use]
     pub fn new(seed: u64, hash_secret: Option<&str>, policy: Policy, control: Control) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let hash_key = hash_secret.map_or_else(|| rng.u128(..).to_le_bytes(), request::hash_key);
+        let hash_key = hash_secret.map_or_else(
+            || {
+                let mut key = [0; 16];
+                rng.fill(&mut key);
+                key
+            },
+            request::hash_key,
+        );
         Self {
             calls: Vec::new(),
             next: 1,

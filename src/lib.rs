@@ -40,6 +40,7 @@ mod order;
 pub mod outlook;
 pub mod policy;
 pub mod protocol;
+mod random;
 pub mod request;
 pub mod settings;
 pub mod stream;

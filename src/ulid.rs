@@ -1,6 +1,7 @@
 //! Identifiers: ULIDs (<https://github.com/ulid/spec>), 48 bits of time and 80 of randomness, which sort by time.
 
 use crate::prelude::*;
+use crate::random::word;
 use crate::text::push_ascii;
 use crate::time::Instant;
 
@@ -12,7 +13,7 @@ const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 pub fn ulid(now: Instant, rng: &mut fastrand::Rng) -> String {
     // 10 digits of time and 16 of randomness; two words of 40 random bits, since wasm has no wider integers.
     let mut digits = [b'0'; 26];
-    let words = [(now.0 & 0xFFFF_FFFF_FFFF, 10), (rng.u64(..) >> 24, 8), (rng.u64(..) >> 24, 8)];
+    let words = [(now.0 & 0xFFFF_FFFF_FFFF, 10), (word(rng) >> 24, 8), (word(rng) >> 24, 8)];
     let mut rest = digits.as_mut_slice();
     for (mut bits, places) in words {
         let Some((own, after)) = rest.split_at_mut_checked(places) else { break };
