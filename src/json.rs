@@ -298,7 +298,7 @@ pub struct Members<'a> {
 
 /// What follows what was given last, up to the next name or item; `None` if nothing comes after it.
 #[inline(never)]
-fn after<'a>(at: &'a [u8], given: bool) -> Option<&'a [u8]> {
+fn after(at: &[u8], given: bool) -> Option<&[u8]> {
     let mut rest = at;
     if given {
         rest = skip_value(at).filter(|rest| rest.len() < at.len())?;

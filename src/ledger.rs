@@ -271,7 +271,7 @@ impl Packer<'_> {
         if self.first {
             self.first = false;
         } else {
-            self.out.push_str("\u{1f}");
+            self.out.push(FIELD);
         }
         self.out.push_str(value);
         self
