@@ -74,15 +74,18 @@ impl Template {
             }
             let value = theirs.wrapping_add(between.len());
             theirs = same_kind(data, value, *known.get(start)?)?;
-            let same = data.get(value..theirs) == known.get(start..end);
             ours = end;
-            steady &= same && ours == theirs;
+            steady &= ours == theirs && is_same(data.get(value..theirs)?, known.get(start..end)?);
             if steady {
                 self.steady = end;
             }
         }
-        (known.get(ours..) == data.get(theirs..)).then_some(self.meaning)
+        is_same(data.get(theirs..)?, known.get(ours..)?).then_some(self.meaning)
     }
+}
+
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && starts_with(a, b)
 }
 
 /// The end of the value at `at`, if it is of the kind that begins with `first`: a string that is not empty, or a number.
