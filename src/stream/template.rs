@@ -229,7 +229,7 @@ mod tests {
                     prop_assert_eq!(quick.has_finished(), thorough.has_finished());
                     for (string, number) in event.1.iter_mut().zip(&mut event.2) {
                         string.push('x');
-                        *number += 7;
+                        *number = number.wrapping_add(7);
                     }
                 }
             }
