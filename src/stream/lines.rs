@@ -57,7 +57,7 @@ impl Lines {
         };
         let end = start.wrapping_add(length);
         *at = end.wrapping_add(1);
-        if chunk.get(end) == Some(&b'\r') {
+        if let Some(b'\r') = chunk.get(end) {
             self.after_cr = true;
             self.skip_lf(chunk, at);
         }

@@ -29,7 +29,7 @@ pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
                 continue;
             }
             at = at.wrapping_add((hit.trailing_zeros() >> 3) as usize);
-            if bytes.get(at) == Some(&b'"') {
+            if let Some(b'"') = bytes.get(at) {
                 return Some(at);
             }
             at = at.wrapping_add(2);

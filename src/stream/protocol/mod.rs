@@ -141,6 +141,12 @@ impl Reader {
             }
         }
         let data = data.trim_ascii();
+        if kind == Kind::Event
+            && !truncated
+            && let Some(same) = self.template.meaning_of(name, data)
+        {
+            return same;
+        }
         let word_of_name = word(name);
         m.error = word_of_name == Word::Error;
         if data.is_empty() {
@@ -150,12 +156,6 @@ impl Reader {
         if data == b"[DONE]" {
             (m.terminal, m.aside) = (true, true);
             return m;
-        }
-        if kind == Kind::Event
-            && !truncated
-            && let Some(same) = self.template.meaning_of(name, data)
-        {
-            return same;
         }
         self.template.forget();
         let mut c = Cursor::new(data);
