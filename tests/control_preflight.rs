@@ -318,3 +318,39 @@ fn a_slow_bucket_is_tried_again_by_one_call_a_minute() {
     let slow = permits.iter().filter(|permit| rig.control.bucket(permit.bucket).unwrap().contains("slow"));
     assert_eq!(slow.count(), 1);
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig {
+        cases: 400,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(2026),
+        failure_persistence: None,
+        ..proptest::prelude::ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_bucket_taken_can_answer_in_time_if_any_can_and_the_call_always_goes(
+        speeds in proptest::collection::vec((50..5_000_u64, 5..500_u64), 3),
+        asks in proptest::collection::vec((0..5_000_u64, 100..60_000_u64), 300),
+    ) {
+        let names = ["a", "b", "c"];
+        let pools: Vec<(&str, &[&str], bool)> = vec![("a", &["a1"], false), ("b", &["b1"], false), ("c", &["c1"], false)];
+        let mut rig = Rig::new(config(&pools));
+        let of = |rig: &Rig, permit: &Permit| names.iter().position(|name| rig.bucket(permit).contains(&format!("/{name}/"))).unwrap();
+        for _ in 0..30 {
+            let permit = rig.grant();
+            let (first, rate) = speeds[of(&rig, &permit)];
+            let (first_token, latency) = (Some(Millis(first)), Millis(first + 1_000_000 / rate));
+            rig.settle(&permit, Outcome { first_token, latency, output_tokens: Some(1_000), ..Outcome::default() });
+        }
+        for (call, (tokens, deadline)) in asks.into_iter().enumerate() {
+            let permit = ask(&mut rig, call as u64, tokens, deadline);
+            let takes = |(first, rate): (u64, u64)| first + tokens * 1_000 / rate;
+            let taken = takes(speeds[of(&rig, &permit)]);
+            // What is known is known to a quarter, up or down.
+            let surely = speeds.iter().any(|speed| takes(*speed) * 5 / 4 + 1 < deadline);
+            proptest::prop_assert!(!surely || taken <= deadline * 5 / 4 + 1, "{taken} ms for {tokens} tokens in {deadline}");
+            let told = rig.control.passed_over(permit.id).is_some();
+            proptest::prop_assert!(!told || taken <= deadline * 5 / 4 + 1);
+        }
+    }
+}
