@@ -1,6 +1,21 @@
 /** Checks the options of `createKeel` and turns them into the flat values that the core takes. */
 
 import { Budget } from "./budget.js";
+import {
+  boolean,
+  type Check,
+  CONTROL,
+  func,
+  items,
+  ms,
+  number,
+  object,
+  oneOf,
+  orFalse,
+  some,
+  string,
+  whole,
+} from "./checks.js";
 import { CLASSES, KeelConfigError } from "./errors.js";
 import type {
   BreakerOptions,
@@ -63,72 +78,7 @@ export const PROTOCOLS = [
 const JITTERS = ["full", "equal", "decorrelated", "none"] as const;
 const COMMITS = ["head", "first-event", "first-content", "end"] as const;
 const PRESETS = ["standard", "interactive", "background"] as const;
-const MAX_MS = 2_147_483_647;
 const MAX_BYTES = 1_073_741_824;
-
-type Check = (value: unknown, path: string) => void;
-
-function number(min: number, max: number, what = "a number"): Check {
-  return (value, path) => {
-    if (typeof value !== "number" || !(value >= min && value <= max)) {
-      throw new KeelConfigError(path, value, `${what} from ${min} to ${max}`);
-    }
-  };
-}
-
-function whole(min: number, max: number): Check {
-  const range = number(min, max, "a whole number");
-  return (value, path) => {
-    range(value, path);
-    if (!Number.isInteger(value)) throw new KeelConfigError(path, value, `a whole number from ${min} to ${max}`);
-  };
-}
-
-const ms = (min: number, max = MAX_MS): Check => number(min, max, "milliseconds");
-
-function oneOf(values: readonly string[]): Check {
-  const expected = `one of ${values.map((v) => JSON.stringify(v)).join(", ")}`;
-  return (value, path) => {
-    if (typeof value !== "string" || !values.includes(value)) throw new KeelConfigError(path, value, expected);
-  };
-}
-
-const func: Check = (value, path) => {
-  if (typeof value !== "function") throw new KeelConfigError(path, value, "a function");
-};
-
-const boolean: Check = (value, path) => {
-  if (typeof value !== "boolean") throw new KeelConfigError(path, value, "true or false");
-};
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-const CONTROL = /[\u0000-\u001f\u007f]/;
-
-function string(max: number): Check {
-  return (value, path) => {
-    if (typeof value !== "string" || value.length === 0 || value.length > max || CONTROL.test(value)) {
-      throw new KeelConfigError(path, value, `a string of 1 to ${max} characters, none of them a control character`);
-    }
-  };
-}
-
-function object(members: Record<string, Check>): Check {
-  return (value, path) => {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      throw new KeelConfigError(path, value, "an object");
-    }
-    for (const [name, member] of Object.entries(value)) {
-      const at = path === "" ? name : `${path}.${name}`;
-      const check = Object.hasOwn(members, name) ? members[name] : undefined;
-      if (check === undefined) {
-        // Never shown: somebody may have given a key as an option.
-        const got = typeof member === "string" ? Symbol.for("string") : member;
-        throw new KeelConfigError(at, got, `no such member; known are ${Object.keys(members).join(", ")}`);
-      }
-      if (member !== undefined) check(member, at);
-    }
-  };
-}
 
 /** A clock may have more than it needs, and have it from its class. */
 const clock: Check = (value, path) => {
@@ -136,12 +86,6 @@ const clock: Check = (value, path) => {
     func((value as Partial<Clock> | null)?.[name], `${path}.${name}`);
   }
 };
-
-const orFalse =
-  (check: Check): Check =>
-  (value, path) => {
-    if (value !== false) check(value, path);
-  };
 
 const sink: Check = (value, path) => {
   const sinks: unknown[] = Array.isArray(value) ? value : [value];
@@ -188,25 +132,6 @@ const match: Check = (value, path) => {
       throw new KeelConfigError(`${path}[${at}]`, one, "a host, a URL prefix or a URLPattern");
     }
   });
-};
-
-/** An array of so many items, each of which passes a check. */
-const items =
-  (min: number, max: number, check: Check): Check =>
-  (value, path) => {
-    if (!Array.isArray(value) || value.length < min || value.length > max)
-      throw new KeelConfigError(path, value, min === 0 ? `an array of at most ${max}` : `an array of ${min} to ${max}`);
-    value.forEach((one: unknown, at) => {
-      check(one, `${path}[${at}]`);
-    });
-  };
-
-/** One, or up to 64 of them. */
-const some = (check: Check): Check => {
-  const many = items(1, 64, check);
-  return (value, path) => {
-    (Array.isArray(value) ? many : check)(value, path);
-  };
 };
 
 const word: Check = (value, path) => {
