@@ -600,6 +600,8 @@ export interface PolicyWait {
   readonly minMs: number;
   /** Longest that it can be. */
   readonly maxMs: number;
+  /** Longest that it can be after an overload, whose wait is that of the next retry. */
+  readonly overloadedMaxMs: number;
 }
 
 /** Something about a policy that its author should know. */
