@@ -1,0 +1,115 @@
+/**
+ * What is known of a call should its core die: a trap takes the records along that it had not given out yet. Each attempt
+ * that was sent has its record all the same, and so has the call; both say `lost`.
+ */
+
+import { unpack } from "./records.js";
+import type { Outgoing } from "./request.js";
+import { strip } from "./transport.js";
+import type { CallContext, LedgerRecord } from "./types.js";
+
+const FIELD = "\u001f";
+const RECORD = "\u001e";
+const BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/** How both records end it. */
+const LOST = ["unknown", "core_failed"];
+
+/** A call under way. */
+export class Flight {
+  readonly #request: Outgoing;
+  readonly #context: CallContext;
+  #beganAt = 0;
+  /** As `Call::flight` packs it: facts of the call, then those of its attempt. */
+  #packed = "";
+  /** Whether an attempt is under way that has no record yet. */
+  #open = false;
+
+  constructor(request: Outgoing, context: CallContext) {
+    this.#request = request;
+    this.#context = context;
+  }
+
+  /** The call begins; gives the time back. */
+  began(now: number): number {
+    this.#beganAt = now;
+    return now;
+  }
+
+  /** An attempt is sent. */
+  sent(packed: string): void {
+    this.#packed = packed;
+    this.#open = true;
+  }
+
+  /** The call waits, and has no attempt under way. */
+  waits(packed: string): void {
+    this.#packed = packed;
+  }
+
+  /** The record of the attempt has been given out. */
+  landed(): void {
+    this.#open = false;
+  }
+
+  /** Its id, or the one that it gets since the core had not given it one. */
+  get logicalRequestId(): string {
+    return this.#fields()[0] as string;
+  }
+
+  /** When the caller must have its answer, in milliseconds since the Unix epoch. */
+  get deadline(): number {
+    return Number(this.#fields()[10]);
+  }
+
+  /** The records that the core owes; `answered` is the answer of the attempt under way, if its head had come. */
+  lost(now: number, answered: Response | undefined): LedgerRecord[] {
+    const fields = this.#fields();
+    const [id = "", tenant = "", operation = "", provider = "", protocol = "", model = "", hash = ""] = fields;
+    const [, , , , , , , estimate = "", mostOutput = "", began = "", , attempts = "", ...more] = fields;
+    const [queue = "", backoff = "", revision = "", attemptId, no = "", bucket = "", timeout = "", ...rest] = more;
+    const [sentAt = "", attemptQueue = ""] = rest;
+    const since = (start: string): string => `${Math.max(0, now - Number(start))}`;
+    const at = `${now}`;
+    const primary = "primary";
+    const records: string[][] = [];
+    if (this.#open && attemptId !== undefined) {
+      const facts = [provider, protocol, model, bucket, hash, estimate, mostOutput, timeout];
+      const times = [sentAt, at, attemptQueue, since(sentAt), "", ""];
+      const delivery = answered === undefined ? "maybe_sent" : "answered";
+      const how = ["lost", delivery, answered === undefined ? "" : `${answered.status}`, ...LOST, "", "fail"];
+      const usage = Array<string>(11).fill("");
+      const names = ["attempt", id, attemptId, no, primary, tenant, operation];
+      records.push([...names, ...facts, ...times, ...how, ...usage, "0", "0"]);
+    }
+    const facts = [provider, protocol, model, hash, estimate, mostOutput];
+    const how = ["lost", attempts, primary, primary, "0", ...LOST, "", ""];
+    const times = [began, at, since(began), queue, backoff, "", "", revision];
+    records.push(["call", id, tenant, operation, ...facts, ...how, ...times]);
+    const unpacked: LedgerRecord[] = [];
+    unpack(records.map((record) => record.join(FIELD) + RECORD).join(""), (record) => unpacked.push(record));
+    return unpacked;
+  }
+
+  #fields(): readonly string[] {
+    this.#packed ||= this.#unbegun();
+    return this.#packed.split(FIELD);
+  }
+
+  /** The same for a call that the core died of before it had an id. */
+  #unbegun(): string {
+    const { tenant, operation, logicalRequestId } = this.#context;
+    const id = strip(logicalRequestId) || ulid(this.#beganAt);
+    const host = /^[a-z][a-z\d+.-]*:\/\/(?:[^/?#@]*@)?([^/?#]*)/i.exec(this.#request.url)?.[1] ?? "";
+    const facts = [id, strip(tenant), strip(operation), strip(host), "unknown", "", "", "", ""];
+    return [...facts, `${this.#beganAt}`, "", "0", "0", "0", "1"].join(FIELD);
+  }
+}
+
+/** An id of the same kind as the core's. */
+function ulid(now: number): string {
+  let id = "";
+  for (let rest = Math.max(0, Math.floor(now)); id.length < 10; rest = Math.floor(rest / 32))
+    id = BASE32.charAt(rest % 32) + id;
+  for (const byte of crypto.getRandomValues(new Uint8Array(16))) id += BASE32.charAt(byte % 32);
+  return id;
+}
