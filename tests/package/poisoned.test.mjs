@@ -144,7 +144,7 @@ describe("I7 a trap in the core", () => {
     });
   }
 
-  test("J10 the records of what was lost say whose it was, what was asked of whom, and how long it took", async () => {
+  test("J2 the records of what was lost say whose it was, what was asked of whom, and how long it took", async () => {
     const clock = fakeClock();
     const upstream = scriptedUpstream([{ ...openai.chat("hi"), delayMs: 250 }], { clock });
     const records = [];
@@ -188,7 +188,7 @@ describe("I7 a trap in the core", () => {
     for (const type of ["attempt", "call"]) assert.deepEqual(names(records, type), names(whole.records, type));
   });
 
-  test("J10 an attempt that had its record before the core died has no second one", async () => {
+  test("J2 an attempt that had its record before the core died has no second one", async () => {
     const { chat, records, upstream } = rig([openai.overloaded(), openai.overloaded()], {
       retry: { baseMs: 20, capMs: 20 },
     });
@@ -201,7 +201,7 @@ describe("I7 a trap in the core", () => {
     assert.equal(calls[0].logical_request_id, error.logicalRequestId);
   });
 
-  test("J10 a call that was never sent is lost without an attempt, under an id of its own", async () => {
+  test("J2 a call that was never sent is lost without an attempt, under an id of its own", async () => {
     const { chat, records } = rig([openai.chat("hi")]);
     trapIn("begin");
     const error = await failedByCore(chat());
