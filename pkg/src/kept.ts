@@ -24,6 +24,11 @@ interface Inside {
 // Not a private field: those are not seen through a proxy, which the methods of Node's own responses stand.
 const INSIDE = Symbol("evenkeel.inside");
 
+/** Whose body it is. */
+interface Keeper {
+  [INSIDE]: Inside;
+}
+
 type KeptClass = new (inside: Inside) => Response;
 let made: KeptClass | undefined;
 
@@ -36,86 +41,61 @@ export function kept(upstream: Response, bytes: Uint8Array<ArrayBuffer>, headers
 /** When it is needed: where a test runs without the host's `Response`, importing this must not fail. */
 function define(): KeptClass {
   const class_ = class extends Response {
-    [INSIDE]: Inside;
+    declare [INSIDE]: Inside;
 
     constructor(inside: Inside) {
       const { status, statusText } = inside.upstream;
       super(null, { status, statusText });
       this[INSIDE] = inside;
     }
-
-    override async json(): Promise<unknown> {
-      const { real } = this[INSIDE];
-      return real === undefined ? JSON.parse(utf8.decode(use(this[INSIDE]))) : real.json();
-    }
-
-    override async text(): Promise<string> {
-      const { real } = this[INSIDE];
-      return real === undefined ? utf8.decode(use(this[INSIDE])) : real.text();
-    }
-
-    override async arrayBuffer(): Promise<ArrayBuffer> {
-      const { real } = this[INSIDE];
-      return real === undefined ? use(this[INSIDE]).slice().buffer : real.arrayBuffer();
-    }
-
-    override async blob(): Promise<Blob> {
-      return realOf(this).blob();
-    }
-
-    override async formData(): Promise<FormData> {
-      return realOf(this).formData();
-    }
-
-    override clone(): Response {
+  };
+  /** Answers from the bytes, once; what only the host can do, or has begun, is left to it. */
+  const reads = (
+    name: "json" | "text" | "arrayBuffer" | "blob" | "formData" | "bytes",
+    read?: (inside: Inside) => unknown,
+  ) => {
+    // `bytes` is not in every Node.
+    if (!(name in Response.prototype)) return;
+    const value = async function (this: Keeper): Promise<unknown> {
       const inside = this[INSIDE];
-      if (inside.used || inside.real !== undefined) {
-        const { upstream } = inside;
-        const { status, statusText } = upstream;
-        const copy = new Response(realOf(this).clone().body, { status, statusText, headers: headersOf(inside) });
-        for (const name of ["url", "redirected", "type"] as const)
-          Object.defineProperty(copy, name, { value: upstream[name], enumerable: true });
-        return copy;
-      }
-      return kept(inside.upstream, inside.bytes, () => new Headers(this.headers));
-    }
+      return read === undefined || inside.real !== undefined ? realOf(inside)[name]() : read(inside);
+    };
+    Object.defineProperty(class_.prototype, name, { value, writable: true, configurable: true });
   };
-  const define = (name: string, get: (this: { [INSIDE]: Inside }) => unknown): void => {
-    Object.defineProperty(class_.prototype, name, { get, enumerable: true, configurable: true });
-  };
-  define("url", function () {
-    return this[INSIDE].upstream.url;
-  });
-  define("redirected", function () {
-    return this[INSIDE].upstream.redirected;
-  });
-  define("type", function () {
-    return this[INSIDE].upstream.type;
-  });
-  define("headers", function () {
-    return headersOf(this[INSIDE]);
-  });
-  define("body", function () {
-    return realOf(this).body;
-  });
-  define("bodyUsed", function () {
-    const { used, real } = this[INSIDE];
-    return real === undefined ? used : real.bodyUsed;
-  });
-  // Not in every Node.
-  if ("bytes" in Response.prototype) {
-    Object.defineProperty(class_.prototype, "bytes", {
-      value: async function bytes(this: Response): Promise<Uint8Array> {
-        return new Uint8Array(await this.arrayBuffer());
+  reads("json", (inside) => JSON.parse(utf8.decode(use(inside))));
+  reads("text", (inside) => utf8.decode(use(inside)));
+  reads("arrayBuffer", (inside) => use(inside).slice().buffer);
+  reads("bytes", (inside) => use(inside).slice());
+  reads("blob");
+  reads("formData");
+  const get = (name: string, of: (inside: Inside) => unknown) =>
+    Object.defineProperty(class_.prototype, name, {
+      get(this: Keeper) {
+        return of(this[INSIDE]);
       },
-      writable: true,
+      enumerable: true,
       configurable: true,
     });
-  }
+  for (const name of LOCATION) get(name, ({ upstream }) => upstream[name]);
+  get("headers", headersOf);
+  get("body", (inside) => realOf(inside).body);
+  get("bodyUsed", ({ real, used }) => real?.bodyUsed ?? used);
+  const clone = function (this: Keeper): Response {
+    const inside = this[INSIDE];
+    const { upstream, bytes } = inside;
+    const headers = headersOf(inside);
+    if (!inside.used && inside.real === undefined) return kept(upstream, bytes, () => headers);
+    const { status, statusText } = upstream;
+    const copy = new Response(realOf(inside).clone().body, { status, statusText, headers });
+    for (const name of LOCATION) Object.defineProperty(copy, name, { value: upstream[name], enumerable: true });
+    return copy;
+  };
+  Object.defineProperty(class_.prototype, "clone", { value: clone, writable: true, configurable: true });
   Object.defineProperty(class_.prototype, "constructor", { value: Response, writable: true, configurable: true });
-  Object.defineProperty(class_, "name", { value: "Response" });
   return class_;
 }
+
+const LOCATION = ["url", "redirected", "type"] as const;
 
 /** The bytes, once. */
 function use(inside: Inside): Uint8Array<ArrayBuffer> {
@@ -130,10 +110,9 @@ function headersOf(inside: Inside): Headers {
 }
 
 /** The host's own response around the same bytes, as far read as this one is. */
-function realOf({ [INSIDE]: inside }: { readonly [INSIDE]: Inside }): Response {
+function realOf(inside: Inside): Response {
   if (inside.real === undefined) {
-    const { status, statusText } = inside.upstream;
-    inside.real = new Response(inside.bytes, { status, statusText, headers: headersOf(inside) });
+    inside.real = new Response(inside.bytes, { headers: headersOf(inside) });
     if (inside.used) void inside.real.arrayBuffer();
   }
   return inside.real;

@@ -11,7 +11,9 @@ import type { CallContext, LedgerRecord } from "./types.js";
 const FIELD = "\u001f";
 const RECORD = "\u001e";
 const BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-/** How both records end it. */
+/** The rung of a call that has no ladder, and the quality of its answer. */
+const PRIMARY = "primary";
+/** What both records say of the failure. */
 const LOST = ["unknown", "core_failed"];
 
 /** A call under way. */
@@ -64,30 +66,31 @@ export class Flight {
   /** The records that the core owes; `answered` is the answer of the attempt under way, if its head had come. */
   lost(now: number, answered: Response | undefined): LedgerRecord[] {
     const fields = this.#fields();
-    const [id = "", tenant = "", operation = "", provider = "", protocol = "", model = "", hash = ""] = fields;
-    const [, , , , , , , estimate = "", mostOutput = "", began = "", , attempts = "", ...more] = fields;
-    const [queue = "", backoff = "", revision = "", attemptId, no = "", bucket = "", timeout = "", ...rest] = more;
-    const [sentAt = "", attemptQueue = ""] = rest;
-    const since = (start: string): string => `${Math.max(0, now - Number(start))}`;
-    const at = `${now}`;
-    const primary = "primary";
-    const records: string[][] = [];
+    const [id, tenant, operation, provider, protocol, model, hash, estimate, mostOutput, began] = fields;
+    const [attempts, queue, backoff, revision, attemptId, no, bucket, timeout, sentAt, sentQueue] = fields.slice(11);
+    const since = (start: string | undefined): number => Math.max(0, now - Number(start));
+    const owed: unknown[][] = [];
     if (this.#open && attemptId !== undefined) {
-      const facts = [provider, protocol, model, bucket, hash, estimate, mostOutput, timeout];
-      const times = [sentAt, at, attemptQueue, since(sentAt), "", ""];
-      const delivery = answered === undefined ? "maybe_sent" : "answered";
-      const how = ["lost", delivery, answered === undefined ? "" : `${answered.status}`, ...LOST, "", "fail"];
-      const usage = Array<string>(11).fill("");
-      const names = ["attempt", id, attemptId, no, primary, tenant, operation];
-      records.push([...names, ...facts, ...times, ...how, ...usage, "0", "0"]);
+      owed.push(
+        ["attempt", id, attemptId, no, PRIMARY, tenant, operation, provider, protocol, model, bucket, hash, estimate],
+        [mostOutput, timeout, sentAt, now, sentQueue, since(sentAt), "", "", "lost"],
+        [answered ? "answered" : "maybe_sent", answered?.status, ...LOST, "", "fail", ...Array(11), 0, `0${RECORD}`],
+      );
     }
-    const facts = [provider, protocol, model, hash, estimate, mostOutput];
-    const how = ["lost", attempts, primary, primary, "0", ...LOST, "", ""];
-    const times = [began, at, since(began), queue, backoff, "", "", revision];
-    records.push(["call", id, tenant, operation, ...facts, ...how, ...times]);
-    const unpacked: LedgerRecord[] = [];
-    unpack(records.map((record) => record.join(FIELD) + RECORD).join(""), (record) => unpacked.push(record));
-    return unpacked;
+    owed.push(
+      ["call", id, tenant, operation, provider, protocol, model, hash, estimate, mostOutput, "lost", attempts, PRIMARY],
+      [PRIMARY, 0, ...LOST, "", "", began, now, since(began), queue, backoff, "", "", `${revision}${RECORD}`],
+    );
+    const records: LedgerRecord[] = [];
+    // What ends a record is a field's end too.
+    unpack(
+      owed
+        .flat()
+        .join(FIELD)
+        .replaceAll(RECORD + FIELD, RECORD),
+      (record) => records.push(record),
+    );
+    return records;
   }
 
   #fields(): readonly string[] {
