@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { inspect } from "node:util";
 import { createKeel } from "evenkeel";
+import { fakeClock, scriptedUpstream } from "evenkeel/testing";
 
 const OPENAI = "https://api.openai.com/v1/chat/completions";
 const POST = { method: "POST", body: '{"model":"gpt-5"}' };
@@ -174,4 +175,39 @@ describe("an answer that is held in memory", () => {
     const other = createKeel({ ...ONCE, fetch: async () => new Response("no", { status: 500 }) });
     await assert.rejects((await other.fetch(OPENAI, POST)).json(), SyntaxError);
   });
+});
+
+describe("an answer that is too long to be kept", () => {
+  const BIG = "x".repeat(5_000);
+  const stalled = { headers: { "content-type": "text/plain" }, body: BIG, end: "stall" };
+
+  /** Reads an answer that stalls; gives what came, how it ended, and how long that took. */
+  async function until(options, context = {}) {
+    const clock = fakeClock();
+    const upstream = scriptedUpstream([stalled], { clock });
+    const keel = createKeel({ fetch: upstream.fetch, clock, body: { maxBufferedBytes: 1_024 }, ...options });
+    const startedAt = clock.now();
+    const response = await clock.run(() => keel.with(context).fetch(OPENAI, POST));
+    let size = 0;
+    const error = await clock
+      .run(async () => {
+        for await (const chunk of response.body) size += chunk.byteLength;
+      })
+      .then(assert.fail, (thrown) => thrown);
+    return { size, error, took: clock.now() - startedAt };
+  }
+
+  for (const [name, took, options, context] of [
+    ["its own deadline", 5_000, {}, { deadlineMs: 5_000 }],
+    ["the total of its preset", 60_000, { preset: "interactive" }],
+    ["its provider's total", 7_000, { providers: { openai: { timeouts: { totalMs: 7_000 } } } }],
+    ["the default", 600_000, {}],
+  ]) {
+    it(`is given on under ${name}`, async () => {
+      const { size, error, took: ms } = await until(options, context);
+      assert.equal(size, BIG.length);
+      assert.match(error.message, /took too long/);
+      assert.equal(ms, took);
+    });
+  }
 });
