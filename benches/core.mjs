@@ -29,7 +29,7 @@ async function measure(/** @type {string} */ directory) {
   initSync({ module: new WebAssembly.Module(readFileSync(resolve(directory, "core.wasm"))) });
   const core = new Core(1, 2, "", new Float64Array(0), "");
   let now = 1e12;
-  const begin = (/** @type {string} */ body) => core.begin(now, URL, CONTEXT, body, 2, 0, -1, -1, -1) >>> 7;
+  const begin = (/** @type {string} */ body) => core.begin(now, URL, CONTEXT, body, 2, 0, -1, Number.POSITIVE_INFINITY, -1) >>> 7;
 
   const stream = begin('{"model":"gpt-5","stream":true}');
   core.head(stream, now, 200, "content-type:text/event-stream\n");
@@ -38,14 +38,16 @@ async function measure(/** @type {string} */ directory) {
   const answer = bytes(ANSWER);
   const megabytes = long.length / 1_000 / best(60, () => core.chunk(stream, now, long));
   const chunk = best(20_000, () => core.chunk(stream, now, short)) * 1e6;
+  let records = "";
   const call = best(3_000, () => {
     const id = begin('{"model":"gpt-5"}');
     core.head(id, now, 200, "content-type:application/json\n");
     core.body(id, now, answer, true);
     core.ending(id);
-    core.takeRecords();
+    records = core.takeRecords();
     now += 1;
   });
+  if (!records.includes("succeeded")) throw new Error("the call that is measured did not succeed");
   return [megabytes.toFixed(0), chunk.toFixed(0), (call * 1e3).toFixed(1)];
 }
 
