@@ -319,13 +319,16 @@ class Drive extends Waiting {
     this.#streaming = true;
     this.#cause = undefined;
     this.disarm();
-    this.armFor(Math.max(0, this.#flight.deadline - this.#now()));
+    const { deadline } = this.#flight;
+    const arm = (): void => this.armFor(Math.max(0, deadline - this.#now()));
+    arm();
     const over = (): void => {
       this.#streaming = false;
       this.unwatch();
     };
     const body = replay([bytes], {
       next: async () => {
+        arm();
         const next = await this.race(rest.next());
         if (typeof next !== "number") {
           if (next.done === true) over();
@@ -461,32 +464,31 @@ class Drive extends Waiting {
 
   /** Whatever was thrown on the way: a call that did not come to an end in the core does so now, and gives its permit back. */
   #abandon(): void {
-    this.#ended = true;
     try {
-      const tell = this.#shared.core() === this.core;
       const code = this.core.cancelled(this.id, this.#now());
       this.core.ending(this.id);
-      if (tell) this.#heed(code);
+      this.#heed(code);
     } catch {
       // The core is dead, and the call with it.
+      this.#lose(atOnce);
     }
   }
 
-  /**
-   * What the caller gets for something that was thrown inside: a dead core is explained, all else is as it is. What such a
-   * core has not recorded is recorded as lost.
-   */
-  #explain(error: unknown, tell = (emit: () => void) => emit()): unknown {
-    const { handle, sinks } = this.#shared;
-    if (!handle.recover(this.core, error)) return error;
+  /** Records as lost what a dead core has not recorded. */
+  #lose(tell: (emit: () => void) => void): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    const records = this.#flight.lost(this.#now(), this.#response);
+    tell(() => {
+      for (const record of records) this.#shared.sinks.emit(record);
+    });
+  }
+
+  /** What the caller gets for something that was thrown inside: a dead core is explained, all else is as it is. */
+  #explain(error: unknown, tell: (emit: () => void) => void = atOnce): unknown {
+    if (!this.#shared.handle.recover(this.core, error)) return error;
     this.#stop(error);
-    if (!this.#ended) {
-      this.#ended = true;
-      const records = this.#flight.lost(this.#now(), this.#response);
-      tell(() => {
-        for (const record of records) sinks.emit(record);
-      });
-    }
+    this.#lose(tell);
     return new KeelError({
       class: "unknown",
       reason: "core_failed",
@@ -502,6 +504,10 @@ class Drive extends Waiting {
 
 function discard(late: Response | undefined): void {
   if (late?.body && !late.body.locked) late.body.cancel().catch(ignore);
+}
+
+function atOnce(emit: () => void): void {
+  emit();
 }
 
 function ignore(): void {}
