@@ -25,7 +25,8 @@ pub enum Status {
     Failed,
     /// The caller gave up; never a failure.
     Cancelled,
-    /// The host ended the request without telling (a killed Worker request); found by the sweep.
+    /// The host ended the request without telling (a killed Worker request; found by the sweep), or the core itself failed
+    /// (recorded by the wrapper).
     Lost,
 }
 
