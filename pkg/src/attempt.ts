@@ -15,11 +15,6 @@ export class Attempt {
     return this.#controller.signal;
   }
 
-  /** Throws why it was stopped, if it was. */
-  throwIfStopped(): void {
-    if (this.#stopped !== undefined) this.signal.throwIfAborted();
-  }
-
   stop(reason: unknown): void {
     this.#stopped ??= { reason };
     this.#controller?.abort(reason);

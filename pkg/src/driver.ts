@@ -8,7 +8,7 @@ import { BODY_PART, begin } from "./begin.js";
 import type { Core } from "./core.js";
 import { ACTION, type CoreHandle, DO, RECORDS, UNDER_WAY, WOKEN } from "./core-handle.js";
 import { type Ending, unpackEnding } from "./ending.js";
-import { KeelError } from "./errors.js";
+import { failure, KeelError } from "./errors.js";
 import { Held } from "./held.js";
 import { judge } from "./hook.js";
 import { whole } from "./late-body.js";
@@ -16,7 +16,7 @@ import { Flight } from "./lost.js";
 import { KeyUnavailable, type OwnedKey, secretOf, withKey } from "./pools.js";
 import { Pump } from "./pump.js";
 import { type Change, type Outgoing, outgoing, type Reading, replay, textOf } from "./request.js";
-import { packHeaders, rebuilt, rewrap, synthesize, webResponse } from "./response.js";
+import { headersOfFailure, packHeaders, rebuilt, rewrap, synthesize, webResponse } from "./response.js";
 import { withoutSecrets } from "./secrets.js";
 import type { Sinks } from "./sinks.js";
 import { packError } from "./transport.js";
@@ -80,7 +80,7 @@ class Drive extends Waiting {
   readonly #waiters: Waiters;
   readonly #flight: Flight;
   #attempt: Attempt | undefined;
-  #sent: PromiseLike<Response | undefined> | undefined;
+  #sent: PromiseLike<Response> | undefined;
   #response: Response | undefined;
   /** Of the body that is being read. */
   #progress: Progress | undefined;
@@ -202,25 +202,23 @@ class Drive extends Waiting {
     this.arm();
     const index = core.keyIndex(this.id);
     const key = index < 0 ? undefined : this.#shared.keys[index];
-    let sent: PromiseLike<Response>;
     try {
-      const given =
+      const sent =
         key === undefined
           ? this.#request.send(this.#shared.fetch(), attempt, this.#changes())
           : this.#sendWith(key, attempt);
       // What a user's fetch gives may be no promise.
-      sent = "then" in Object(given) ? given : Promise.resolve(given);
+      this.#sent = "then" in Object(sent) ? sent : Promise.resolve(sent);
     } catch (error) {
-      sent = Promise.reject(error);
+      this.#sent = Promise.reject(error);
     }
-    this.#sent = sent;
-    return this.race(sent);
+    return this.race(this.#sent);
   }
 
   async #sendWith(key: OwnedKey, attempt: Attempt): Promise<Response> {
     const value = await secretOf(key);
     // Given up meanwhile: a fetch that does not look at its signal would send it all the same.
-    attempt.throwIfStopped();
+    attempt.signal.throwIfAborted();
     const { url, header } = this.#request;
     return this.#request.send(this.#shared.fetch(), attempt, [withKey(url, header, key, value), ...this.#changes()]);
   }
@@ -357,13 +355,7 @@ class Drive extends Waiting {
     const pass = held === undefined ? 0 : this.core.pass(this.id);
     const ending = this.#ending();
     const response = this.#response as Response;
-    const extra = {
-      "x-should-retry": "false",
-      "x-evenkeel-logical-request-id": ending.logicalRequestId,
-      "x-evenkeel-attempts": String(ending.attemptCount),
-      "x-evenkeel-class": ending.class,
-      "x-evenkeel-reason": ending.reason,
-    };
+    const extra = headersOfFailure(ending);
     if (held === undefined) return this.#around(response, this.#read as Read, extra);
     const body = held.broken(pass, new KeelError(ending));
     held.cancel();
@@ -489,20 +481,11 @@ class Drive extends Waiting {
     if (!this.#shared.handle.recover(this.core, error)) return error;
     this.#stop(error);
     this.#lose(tell);
-    return new KeelError({
-      class: "unknown",
-      reason: "core_failed",
-      retryable: true,
-      retryAfterMs: null,
-      retryAt: null,
-      logicalRequestId: this.#flight.logicalRequestId,
-      attempts: [],
-      cause: error,
-    });
+    return failure("core_failed", true, this.#flight.logicalRequestId, error);
   }
 }
 
-function discard(late: Response | undefined): void {
+function discard(late: Response): void {
   if (late?.body && !late.body.locked) late.body.cancel().catch(ignore);
 }
 

@@ -1,5 +1,5 @@
 /** The errors of evenkeel. */
-import type { AttemptRecord, CallContext, ErrorClass, FailureFacts } from "./types.js";
+import type { AttemptRecord, ErrorClass, FailureFacts } from "./types.js";
 
 const ADVICE: Record<ErrorClass, string> = {
   bad_request: "The request itself is at fault; change it.",
@@ -54,21 +54,15 @@ export class KeelError extends Error {
   }
 }
 
-/** What a call of a closed keel fails with. */
-export function closedFacts({ logicalRequestId = "" }: CallContext): FailureFacts {
-  const facts = {
-    class: "unknown",
-    reason: "keel_closed",
-    retryable: false,
-    retryAfterMs: null,
-    retryAt: null,
-  } as const;
-  return { ...facts, logicalRequestId, attempts: [] };
+/** What a call fails with where nobody has said when to try again: what evenkeel itself is to blame for, or its user. */
+export function failure(reason: string, retryable: boolean, logicalRequestId = "", cause?: unknown): KeelError {
+  const unknown = { class: "unknown", retryAfterMs: null, retryAt: null, attempts: [] } as const;
+  return new KeelError({ ...unknown, reason, retryable, logicalRequestId, cause });
 }
 
 function sentence(facts: FailureFacts): string {
   if (facts.reason === "keel_closed") {
-    return "LLM call not sent: this keel is closed, by close() or at the end of a `using` (keel_closed). Close it when no call will come any more, or make another by createKeel().";
+    return "LLM call not sent: this keel is closed (keel_closed), by close() or at the end of a `using`. Close it later, or make another: createKeel().";
   }
   if (facts.reason === "core_failed") {
     return "LLM call failed: evenkeel's own core failed while it was under way (core_failed). It may have been sent. A fresh core serves later calls; please report this.";

@@ -49,18 +49,19 @@ function define(): KeptClass {
       this[INSIDE] = inside;
     }
   };
+  const { prototype } = class_;
+  const members = prototype as unknown as Record<string, (this: Keeper) => unknown>;
   /** Answers from the bytes, once; what only the host can do, or has begun, is left to it. */
   const reads = (
     name: "json" | "text" | "arrayBuffer" | "blob" | "formData" | "bytes",
     read?: (inside: Inside) => unknown,
   ) => {
     // `bytes` is not in every Node.
-    if (!(name in Response.prototype)) return;
-    const value = async function (this: Keeper): Promise<unknown> {
+    if (!(name in prototype)) return;
+    members[name] = async function () {
       const inside = this[INSIDE];
       return read === undefined || inside.real !== undefined ? realOf(inside)[name]() : read(inside);
     };
-    Object.defineProperty(class_.prototype, name, { value, writable: true, configurable: true });
   };
   reads("json", (inside) => JSON.parse(utf8.decode(use(inside))));
   reads("text", (inside) => utf8.decode(use(inside)));
@@ -68,34 +69,33 @@ function define(): KeptClass {
   reads("bytes", (inside) => use(inside).slice());
   reads("blob");
   reads("formData");
+  members["clone"] = function () {
+    const inside = this[INSIDE];
+    const { status, statusText, url, redirected, type } = inside.upstream;
+    const { body } = realOf(inside).clone();
+    const copy = new Response(body, { status, statusText, headers: headersOf(inside) });
+    return show(copy, { url, redirected, type });
+  };
   const get = (name: string, of: (inside: Inside) => unknown) =>
-    Object.defineProperty(class_.prototype, name, {
+    Object.defineProperty(prototype, name, {
       get(this: Keeper) {
         return of(this[INSIDE]);
       },
       enumerable: true,
-      configurable: true,
     });
-  for (const name of LOCATION) get(name, ({ upstream }) => upstream[name]);
+  for (const name of ["url", "redirected", "type"] as const) get(name, ({ upstream }) => upstream[name]);
   get("headers", headersOf);
   get("body", (inside) => realOf(inside).body);
   get("bodyUsed", ({ real, used }) => real?.bodyUsed ?? used);
-  const clone = function (this: Keeper): Response {
-    const inside = this[INSIDE];
-    const { upstream, bytes } = inside;
-    const headers = headersOf(inside);
-    if (!inside.used && inside.real === undefined) return kept(upstream, bytes, () => headers);
-    const { status, statusText } = upstream;
-    const copy = new Response(realOf(inside).clone().body, { status, statusText, headers });
-    for (const name of LOCATION) Object.defineProperty(copy, name, { value: upstream[name], enumerable: true });
-    return copy;
-  };
-  Object.defineProperty(class_.prototype, "clone", { value: clone, writable: true, configurable: true });
-  Object.defineProperty(class_.prototype, "constructor", { value: Response, writable: true, configurable: true });
+  Object.defineProperty(prototype, "constructor", { value: Response });
   return class_;
 }
 
-const LOCATION = ["url", "redirected", "type"] as const;
+/** Gives a response members that it can't be made with. */
+export function show(response: Response, members: Readonly<Record<string, unknown>>): Response {
+  for (const name in members) Object.defineProperty(response, name, { value: members[name], enumerable: true });
+  return response;
+}
 
 /** The bytes, once. */
 function use(inside: Inside): Uint8Array<ArrayBuffer> {

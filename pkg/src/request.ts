@@ -104,9 +104,8 @@ function fromInit(
   if (body instanceof URLSearchParams)
     return plain(input, url, { ...init, body: new URLSearchParams(body) }, body.toString(), true);
   // A form keeps its parts; only the model's name is of interest, not the file.
-  if (typeof FormData !== "undefined" && body instanceof FormData)
-    return plain(input, url, { ...init, body: copyOf(body) }, modelOf(body), true);
-  if (typeof Blob !== "undefined" && body instanceof Blob) {
+  if (body instanceof FormData) return plain(input, url, { ...init, body: copyOf(body) }, modelOf(body), true);
+  if (body instanceof Blob) {
     return body.size > maxBytes
       ? plain(input, url, init, null, true)
       : body.arrayBuffer().then((bytes) => plain(input, url, init, new Uint8Array(bytes), true));
@@ -127,10 +126,8 @@ function bytesOf(body: unknown): Uint8Array<ArrayBuffer> | undefined {
 
 function copyOf(form: FormData): FormData {
   const copy = new FormData();
-  for (const [name, value] of form) {
-    if (typeof value === "string") copy.append(name, value);
-    else copy.append(name, value, value.name);
-  }
+  // A file keeps its name.
+  for (const [name, value] of form) copy.append(name, value as string);
   return copy;
 }
 

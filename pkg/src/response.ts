@@ -1,6 +1,6 @@
 /** Answers as the caller gets them: rebuilt around a body that was read, or made in the provider's own envelope. */
 import type { Ending } from "./ending.js";
-import { KEPT_IS_CHEAPER, kept } from "./kept.js";
+import { KEPT_IS_CHEAPER, kept, show } from "./kept.js";
 import { replay } from "./request.js";
 import type { ErrorClass, Protocol } from "./types.js";
 
@@ -44,21 +44,8 @@ export function rewrap(upstream: Response, body: BodyInit | null, extra?: Readon
   const { status, statusText, url, redirected, type } = upstream;
   const ordinary = isOrdinary(upstream);
   const made = new Response(body, ordinary ? { status, statusText, headers } : { headers });
-  if (!ordinary) {
-    Object.defineProperties(made, {
-      status: { value: status, enumerable: true },
-      statusText: { value: statusText, enumerable: true },
-      ok: { value: false, enumerable: true },
-    });
-  }
-  if (url !== "") {
-    Object.defineProperties(made, {
-      url: { value: url, enumerable: true },
-      redirected: { value: redirected, enumerable: true },
-      type: { value: type, enumerable: true },
-    });
-  }
-  return made;
+  if (!ordinary) show(made, { status, statusText, ok: false });
+  return url === "" ? made : show(made, { url, redirected, type });
 }
 
 /** A host's own `fetch` gives any status that came; a response made by hand may only have these. */
@@ -75,8 +62,12 @@ function headersOf({ headers }: Response, extra: Readonly<Record<string, string>
     own.delete("content-encoding");
     own.delete("content-length");
   }
-  for (const name in extra) own.set(name, headerSafe(extra[name] as string));
-  return own;
+  return setAll(own, extra);
+}
+
+function setAll(headers: Headers, extra: Readonly<Record<string, string>> | undefined): Headers {
+  for (const name in extra) headers.set(name, headerSafe(extra[name] as string));
+  return headers;
 }
 
 const ANTHROPIC_TYPE: Partial<Record<ErrorClass, string>> = {
@@ -110,19 +101,23 @@ function envelope(
   return { error: { message, type: errorClass, param: null, code: reason } };
 }
 
+/** What a failed answer says of what happened. */
+export function headersOfFailure(ending: Ending): Readonly<Record<string, string>> {
+  return {
+    "x-should-retry": "false",
+    "x-evenkeel-logical-request-id": ending.logicalRequestId,
+    "x-evenkeel-attempts": `${ending.attemptCount}`,
+    "x-evenkeel-class": ending.class,
+    "x-evenkeel-reason": ending.reason,
+  };
+}
+
 /** A response for a caller that understands nothing else: 504 for a timeout, 429 for a refusal of ours, else 503. */
 export function synthesize(ending: Ending, message: string): Response {
-  const { class: errorClass, reason, retryAfterMs, logicalRequestId, attemptCount, protocol } = ending;
+  const { class: errorClass, reason, retryAfterMs, logicalRequestId, protocol } = ending;
   const status = errorClass === "timeout" ? 504 : errorClass === "rate_limited" ? 429 : 503;
-  const headers = new Headers({
-    "content-type": "application/json",
-    "x-should-retry": "false",
-    "x-evenkeel-synthesized": headerSafe(errorClass),
-    "x-evenkeel-logical-request-id": headerSafe(logicalRequestId),
-    "x-evenkeel-attempts": String(attemptCount),
-    "x-evenkeel-class": headerSafe(errorClass),
-    "x-evenkeel-reason": headerSafe(reason),
-  });
+  const headers = new Headers({ "content-type": "application/json", "x-evenkeel-synthesized": headerSafe(errorClass) });
+  setAll(headers, headersOfFailure(ending));
   if (retryAfterMs !== null) {
     headers.set("retry-after", String(Math.ceil(retryAfterMs / 1_000)));
     headers.set("retry-after-ms", String(retryAfterMs));
