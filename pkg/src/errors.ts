@@ -62,7 +62,7 @@ export function failure(reason: string, retryable: boolean, logicalRequestId = "
 
 function sentence(facts: FailureFacts): string {
   if (facts.reason === "keel_closed") {
-    return "LLM call not sent: this keel is closed (keel_closed), by close() or at the end of a `using`. Close it later, or make another: createKeel().";
+    return "LLM call not sent: this keel was closed (keel_closed). Close it later, or make another: createKeel().";
   }
   if (facts.reason === "core_failed") {
     return "LLM call failed: evenkeel's own core failed while it was under way (core_failed). It may have been sent. A fresh core serves later calls; please report this.";

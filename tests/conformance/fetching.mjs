@@ -122,6 +122,6 @@ export default function (test, { lib, testing: { openai }, assert, rig }) {
     assert.equal(error.name, "KeelError");
     assert.equal(error.reason, "keel_closed");
     assert.equal(error.retryable, false);
-    assert.match(error.message, /not sent: this keel is closed.*createKeel\(\)/);
+    assert.match(error.message, /not sent: this keel was closed.*createKeel\(\)/);
   });
 }
