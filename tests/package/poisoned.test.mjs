@@ -180,6 +180,8 @@ describe("I7 a trap in the core", () => {
     assert.equal(attempts[0].delivery, "answered");
     assert.equal(attempts[0].http_status, 200);
     assert.equal(attempts[0].decision, "fail");
+    const { bytes, malformed_events, longest_gap_ms, passed_over } = attempts[0];
+    assert.deepEqual([bytes, malformed_events, longest_gap_ms, passed_over], [0, 0, null, null]);
     assert.equal(Date.parse(attempts[0].finished_at) - Date.parse(attempts[0].started_at), 250);
     assert.deepEqual([calls[0].attempts, calls[0].revision, calls[0].fallback_used], [1, 1, false]);
     const whole = rig(() => openai.chat("hi"));
