@@ -41,6 +41,7 @@ use alloc::borrow::Cow;
 use alloc::rc::Rc;
 
 mod decide;
+mod flight;
 mod reading;
 mod streaming;
 

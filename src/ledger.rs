@@ -27,7 +27,8 @@ pub enum Status {
     Failed,
     /// The caller gave up; never a failure.
     Cancelled,
-    /// The host ended the request without telling (a killed Worker request); found by the sweep.
+    /// The host ended the request without telling (a killed Worker request; found by the sweep), or the core itself failed
+    /// (recorded by the wrapper).
     Lost,
 }
 
@@ -267,13 +268,17 @@ pub const CALL_FIELDS: &[&str] = &[
 const PACKED: usize = 512;
 
 /// Appends fields to a packed record.
-struct Packer<'o> {
+pub(crate) struct Packer<'o> {
     out: &'o mut String,
     first: bool,
 }
 
-impl Packer<'_> {
-    fn text(&mut self, value: &str) -> &mut Self {
+impl<'o> Packer<'o> {
+    pub(crate) fn new(out: &'o mut String) -> Self {
+        Self { out, first: true }
+    }
+
+    pub(crate) fn text(&mut self, value: &str) -> &mut Self {
         if self.first {
             self.first = false;
         } else {
@@ -283,13 +288,13 @@ impl Packer<'_> {
         self
     }
 
-    fn number(&mut self, value: u64) -> &mut Self {
+    pub(crate) fn number(&mut self, value: u64) -> &mut Self {
         self.text("");
         push_number(self.out, value);
         self
     }
 
-    fn maybe(&mut self, value: Option<u64>) -> &mut Self {
+    pub(crate) fn maybe(&mut self, value: Option<u64>) -> &mut Self {
         match value {
             Some(n) => self.number(n),
             None => self.text(""),
@@ -309,7 +314,7 @@ impl AttemptRecord {
     pub fn pack(&self, call: &CallFacts, out: &mut String) {
         out.reserve(PACKED);
         let ms = |m: Option<Millis>| m.map(|m| m.0);
-        let mut p = Packer { out, first: true };
+        let mut p = Packer::new(out);
         p.text("attempt").text(&call.logical_request_id).text(&self.attempt_id).number(u64::from(self.attempt_no));
         p.text(PRIMARY).text(&call.tenant).text(&call.operation).text(&call.provider).text(call.protocol);
         p.text(&call.model).text(&self.bucket).text(&call.prompt_hash);
@@ -342,7 +347,7 @@ impl CallRecord {
     /// Appends the record to `out`, packed.
     pub fn pack(&self, call: &CallFacts, out: &mut String) {
         out.reserve(PACKED);
-        let mut p = Packer { out, first: true };
+        let mut p = Packer::new(out);
         p.text("call").text(&call.logical_request_id).text(&call.tenant).text(&call.operation).text(&call.provider);
         p.text(call.protocol).text(&call.model).text(&call.prompt_hash);
         p.maybe(call.input_token_estimate).maybe(call.max_output_tokens).text(self.status.name());
@@ -356,7 +361,7 @@ impl CallRecord {
 
 /// Appends a notice: what changed between calls. `detail` is a JSON object's text.
 pub fn pack_notice(kind: &str, at: Instant, subject: &str, detail: &str, out: &mut String) {
-    let mut p = Packer { out, first: true };
+    let mut p = Packer::new(out);
     p.text("notice").text(kind).number(at.0).text(subject).text(detail).end();
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** `npx evenkeel …`. The one part of the package that is a Node program; see `evenkeel --help`. */
+import { readFileSync } from "node:fs";
 import process from "node:process";
 import { CLASSIFY_USAGE, classifyLines } from "./cli/classify.js";
 import { EXPLAIN_USAGE, explain } from "./cli/explain.js";
@@ -12,7 +13,7 @@ const USAGE = `usage: evenkeel <command> [options]
   explain    say what one error is and what to do about it
   policy     say what a policy means, and what is wrong with it
 
-evenkeel <command> --help tells more of each.
+evenkeel <command> --help tells more of each, evenkeel --version says which evenkeel this is.
 `;
 
 const COMMANDS: Readonly<Record<string, { run(args: string[]): Promise<number>; usage: string }>> = {
@@ -23,6 +24,10 @@ const COMMANDS: Readonly<Record<string, { run(args: string[]): Promise<number>; 
 
 /** Runs a command; resolves to the exit status: 0, 1 if something on standard input was wrong, 2 for a misuse. */
 async function main([name, ...args]: string[]): Promise<number> {
+  if (name === "--version" || name === "-v" || name === "-V" || name === "version") {
+    process.stdout.write(`${version()}\n`);
+    return 0;
+  }
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
     process[name === undefined ? "stderr" : "stdout"].write(USAGE);
     return name === undefined ? 2 : 0;
@@ -43,6 +48,11 @@ async function main([name, ...args]: string[]): Promise<number> {
     process.stderr.write(`evenkeel ${name}: ${error.message}\n(evenkeel ${name} --help lists the options)\n`);
     return 2;
   }
+}
+
+function version(): string {
+  const { version: own } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  return own;
 }
 
 // Whoever reads may stop reading, as `head` does.

@@ -57,7 +57,16 @@ export class KeelError extends Error {
   }
 }
 
+/** What a call fails with where nobody has said when to try again: what evenkeel itself is to blame for, or its user. */
+export function failure(reason: string, retryable: boolean, logicalRequestId = "", cause?: unknown): KeelError {
+  const unknown = { class: "unknown", retryAfterMs: null, retryAt: null, attempts: [] } as const;
+  return new KeelError({ ...unknown, reason, retryable, logicalRequestId, cause });
+}
+
 function sentence(facts: FailureFacts): string {
+  if (facts.reason === "keel_closed") {
+    return "LLM call not sent: this keel was closed (keel_closed). Close it later, or make another: createKeel().";
+  }
   if (facts.reason === "core_failed") {
     return "LLM call failed: evenkeel's own core failed while it was under way (core_failed). It may have been sent. A fresh core serves later calls; please report this.";
   }

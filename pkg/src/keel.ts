@@ -3,7 +3,7 @@ import { Budget } from "./budget.js";
 import { checkContext, checkParts, HOST_CLOCK, readOptions } from "./config.js";
 import { CoreHandle } from "./core-handle.js";
 import { drive, type Shared } from "./driver.js";
-import { KeelConfigError } from "./errors.js";
+import { failure, KeelConfigError } from "./errors.js";
 import { explain } from "./policy.js";
 import { keysOf } from "./pools.js";
 import { makeNotice } from "./records.js";
@@ -74,7 +74,7 @@ export function createKeel(options: KeelOptions = {}): Keel {
   const scoped = (context: CallContext): typeof fetch => {
     const own = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
       if (init !== undefined && init !== null && OWN in init) return hostFetch(input, init);
-      if (closed) return Promise.reject(new TypeError("evenkeel: this keel is closed"));
+      if (closed) return Promise.reject(failure("keel_closed", false, context.logicalRequestId));
       return drive(shared, input, init, context);
     };
     return Object.defineProperty(own, OWN, { value: true }) as typeof fetch;

@@ -2,31 +2,28 @@
  * A committed stream: bytes go through unchanged, in order, one at a time as the reader asks for them, and its end is told
  * as it was: cleanly only if the answer is whole, else with the protocol's own error event and then an error.
  */
+import type { Core } from "./core.js";
 import { ACTION, DO } from "./core-handle.js";
+import type { Held } from "./held.js";
+import type { Clock } from "./types.js";
 
-/** What was read of a stream before its commit point. */
-export interface Held {
-  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly chunks: Uint8Array[];
-  /** The chunk that failed it. */
-  last: Uint8Array | undefined;
-}
-
-/** What the pump needs of the call that it ends. The methods that return a number return the core's answer. */
+/** What the pump needs of the call that it ends. */
 export interface PumpCall {
-  now(): number;
-  chunk(bytes: Uint8Array, now: number): number;
-  end(): number;
-  idle(ms: number): void;
-  broken(error: unknown): number;
-  timer(): number;
-  cancelled(): number;
+  readonly core: Core;
+  /** Its number in the core. */
+  readonly id: number;
+  readonly clock: Clock;
+  /** Moves its timer. */
   arm(now: number): void;
-  pass(): number;
-  tail(): Uint8Array;
+  /** Tells the core that the upstream broke; gives its answer. */
+  failed(error: unknown): number;
+  /** Ends the request. */
   stop(reason: unknown): void;
+  /** How the core says it ended. */
   error(): unknown;
+  /** The core has ended it, with this answer. */
   finished(code: number): void;
+  /** What the reader gets for something that was thrown inside. */
   explain(error: unknown): unknown;
 }
 
@@ -38,16 +35,20 @@ export class Pump {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #call: PumpCall;
+  readonly #core: Core;
+  readonly #id: number;
   #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
   #idleSince: number;
   #reading = false;
   #over = false;
   #pendingError: { readonly error: unknown } | undefined;
 
-  constructor(reader: ReadableStreamDefaultReader<Uint8Array>, held: Uint8Array[], call: PumpCall) {
-    this.#reader = reader;
+  constructor(held: Held, call: PumpCall) {
+    this.#reader = held.reader;
     this.#call = call;
-    this.#idleSince = call.now();
+    this.#core = call.core;
+    this.#id = call.id;
+    this.#idleSince = this.#now();
     this.stream = new ReadableStream<Uint8Array<ArrayBuffer>>(
       {
         start: (controller) => {
@@ -59,7 +60,7 @@ export class Pump {
             return undefined;
           }
           // What was given on is not kept.
-          const next = held.shift();
+          const next = held.chunks.shift();
           if (next === undefined) return this.#pull();
           controller.enqueue(next as Uint8Array<ArrayBuffer>);
           return undefined;
@@ -75,20 +76,20 @@ export class Pump {
     if (this.#over) return;
     this.#guard(() => {
       if (why === "cancelled") {
-        this.#finish(this.#call.cancelled());
+        this.#finish(this.#core.cancelled(this.#id, this.#now()));
         this.#call.stop(reason);
         this.#controller?.error(reason);
         return;
       }
-      this.#tellIdle(this.#call.now());
-      this.#act(this.#call.timer(), undefined);
-      if (!this.#over) this.#call.arm(this.#call.now());
+      this.#tellIdle(this.#now());
+      this.#act(this.#core.timer(this.#id, this.#now()), undefined);
+      if (!this.#over) this.#call.arm(this.#now());
     });
   }
 
   #pull(): Promise<void> | undefined {
     if (this.#over) return undefined;
-    const now = this.#call.now();
+    const now = this.#now();
     this.#tellIdle(now);
     this.#reading = true;
     this.#call.arm(now);
@@ -100,7 +101,7 @@ export class Pump {
     if (this.#reading) return;
     const idle = now - this.#idleSince;
     this.#idleSince = now;
-    if (idle >= IDLE_MS) this.#guard(() => this.#call.idle(idle));
+    if (idle >= IDLE_MS) this.#guard(() => void this.#core.idle(this.#id, now, idle));
   }
 
   readonly #onRead = ({ done, value }: ReadableStreamReadResult<Uint8Array>): void => {
@@ -108,11 +109,11 @@ export class Pump {
     if (this.#over) return;
     try {
       if (done) {
-        this.#act(this.#call.end(), undefined);
+        this.#act(this.#core.streamEnd(this.#id, this.#now()), undefined);
         return;
       }
-      const now = this.#call.now();
-      const code = this.#call.chunk(value, now);
+      const now = this.#now();
+      const code = this.#core.chunk(this.#id, now, value);
       this.#idleSince = now;
       if ((code & ACTION) === DO.CONTINUE) this.#controller?.enqueue(value as Uint8Array<ArrayBuffer>);
       else this.#act(code, value);
@@ -123,7 +124,7 @@ export class Pump {
 
   readonly #onError = (error: unknown): void => {
     this.#reading = false;
-    if (!this.#over) this.#guard(() => this.#act(this.#call.broken(error), undefined));
+    if (!this.#over) this.#guard(() => this.#act(this.#call.failed(error), undefined));
   };
 
   /** Does what the core says of a chunk, an end, a gap or a break. */
@@ -136,9 +137,9 @@ export class Pump {
         this.#reader.cancel().catch(ignore);
         break;
       case DO.BREAK: {
-        const rest = chunk?.subarray(0, this.#call.pass());
+        const rest = chunk?.subarray(0, this.#core.pass(this.#id));
         if (rest !== undefined && rest.byteLength > 0) controller?.enqueue(rest as Uint8Array<ArrayBuffer>);
-        const tail = this.#call.tail();
+        const tail = this.#core.tail(this.#id);
         if (tail.byteLength > 0) controller?.enqueue(tail as Uint8Array<ArrayBuffer>);
         const error = this.#call.error();
         this.#finish(code);
@@ -162,10 +163,14 @@ export class Pump {
   #cancel(reason: unknown): void {
     if (this.#over) return;
     this.#guard(() => {
-      this.#finish(this.#call.cancelled());
+      this.#finish(this.#core.cancelled(this.#id, this.#now()));
       this.#call.stop(reason);
     });
     this.#reader.cancel(reason).catch(ignore);
+  }
+
+  #now(): number {
+    return this.#call.clock.now();
   }
 
   #finish(code: number): void {

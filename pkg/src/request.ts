@@ -13,6 +13,11 @@ export interface Change {
   readonly replace: boolean;
 }
 
+/** What has a signal, or makes one when it is asked for it. */
+export interface Signalled {
+  readonly signal: AbortSignal | null;
+}
+
 /** A request as the driver sends it. */
 export interface Outgoing {
   readonly url: string;
@@ -25,8 +30,8 @@ export interface Outgoing {
   readonly signal: AbortSignal | null;
   /** A header of the request. */
   header(name: string): string | null;
-  /** Sends an attempt. */
-  send(fetchFn: typeof fetch, signal: AbortSignal, changes: readonly Change[]): Promise<Response>;
+  /** Sends an attempt, whose signal is asked for by who listens to it. */
+  send(fetchFn: typeof fetch, attempt: Signalled, changes: readonly Change[]): Promise<Response>;
 }
 
 /** The body that is being read. */
@@ -47,7 +52,7 @@ export function outgoing(
   reading: Reading,
 ): Outgoing | Promise<Outgoing> {
   if (typeof input === "string" || "href" in input)
-    return fromInit(input, hrefOf(input), plainHeaders(init ?? {}), maxBytes, reading);
+    return fromInit(input, hrefOf(input), plainHeaders({ ...init }), maxBytes, reading);
   return fromRequest(input, init, maxBytes, reading);
 }
 
@@ -94,14 +99,13 @@ function fromInit(
   const body = init.body;
   if (body === null || body === undefined) return plain(input, url, init, null, true);
   if (typeof body === "string") return plain(input, url, init, body, true);
-  if (body instanceof Uint8Array) return plain(input, url, init, body, true);
-  if (body instanceof ArrayBuffer) return plain(input, url, init, new Uint8Array(body), true);
-  if (ArrayBuffer.isView(body))
-    return plain(input, url, init, new Uint8Array(body.buffer, body.byteOffset, body.byteLength), true);
-  if (body instanceof URLSearchParams) return plain(input, url, init, body.toString(), true);
+  const bytes = bytesOf(body);
+  if (bytes !== undefined) return plain(input, url, { ...init, body: bytes }, bytes, true);
+  if (body instanceof URLSearchParams)
+    return plain(input, url, { ...init, body: new URLSearchParams(body) }, body.toString(), true);
   // A form keeps its parts; only the model's name is of interest, not the file.
-  if (typeof FormData !== "undefined" && body instanceof FormData) return plain(input, url, init, modelOf(body), true);
-  if (typeof Blob !== "undefined" && body instanceof Blob) {
+  if (body instanceof FormData) return plain(input, url, { ...init, body: copyOf(body) }, modelOf(body), true);
+  if (body instanceof Blob) {
     return body.size > maxBytes
       ? plain(input, url, init, null, true)
       : body.arrayBuffer().then((bytes) => plain(input, url, init, new Uint8Array(bytes), true));
@@ -112,6 +116,19 @@ function fromInit(
   }
   // A kind that only the user's `fetch` knows (a form of a polyfill, a buffer of another realm) is its business.
   return plain(input, url, init, null, true);
+}
+
+/** A copy of a body of bytes: it is sent as it is now, also where its owner has filled it anew before a retry. */
+function bytesOf(body: unknown): Uint8Array<ArrayBuffer> | undefined {
+  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice();
+  return body instanceof ArrayBuffer ? new Uint8Array(body.slice(0)) : undefined;
+}
+
+function copyOf(form: FormData): FormData {
+  const copy = new FormData();
+  // A file keeps its name.
+  for (const [name, value] of form) copy.append(name, value as string);
+  return copy;
 }
 
 /** What was read, and what has to be sent of it where that is too long to be kept. */
@@ -160,7 +177,7 @@ async function fromRequest(
     header: (name) => headerOf(own.headers, name) ?? headers.get(name),
     // The host turns Request and init into what is sent, so that what only it knows (`cf`, mode, cache) is kept.
     send: (fetchFn, attempt, changes) => {
-      const next: Init = { ...own, ...more, signal: attempt };
+      const next: Init = { ...own, ...more, signal: attempt.signal };
       if (changes.length > 0) next.headers = changed(own.headers ?? headers, changes);
       const url = elsewhere(changes);
       if (url !== null) {
@@ -199,21 +216,36 @@ function plain(
     replayable,
     signal: init.signal ?? null,
     header: (name) => headerOf(init.headers, name),
-    send: (fetchFn, signal, changes) =>
-      changes.length === 0
-        ? fetchFn(input, { ...init, signal })
-        : fetchFn(elsewhere(changes) ?? input, { ...init, signal, headers: changed(init.headers, changes) }),
+    send: (fetchFn, attempt, changes) => {
+      const next: Init = {
+        ...init,
+        get signal() {
+          return attempt.signal;
+        },
+      };
+      if (changes.length === 0) return fetchFn(input, next);
+      next.headers = changed(init.headers, changes);
+      return fetchFn(elsewhere(changes) ?? input, next);
+    },
   };
 }
 
 function headerOf(headers: HeadersInit | undefined, name: string): string | null {
   if (headers === undefined || headers === null) return null;
   if (typeof (headers as Headers).get === "function") return (headers as Headers).get(name) ?? null;
-  const pairs = Array.isArray(headers) ? headers : Object.entries(headers);
-  for (const [key, value] of pairs) {
-    if (key !== undefined && String(key).toLowerCase() === name && value !== undefined) return String(value);
+  if (Array.isArray(headers)) {
+    for (const [key, value] of headers) if (isNamed(key, name) && value !== undefined) return String(value);
+    return null;
+  }
+  for (const key in headers) {
+    const value = (headers as Record<string, string>)[key];
+    if (isNamed(key, name) && value !== undefined && Object.hasOwn(headers, key)) return String(value);
   }
   return null;
+}
+
+function isNamed(key: unknown, name: string): boolean {
+  return typeof key === "string" && key.length === name.length && key.toLowerCase() === name;
 }
 
 function changed(headers: HeadersInit | undefined, changes: readonly Change[]): Headers {

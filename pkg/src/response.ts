@@ -1,4 +1,6 @@
 /** Answers as the caller gets them: rebuilt around a body that was read, or made in the provider's own envelope. */
+import type { Ending } from "./ending.js";
+import { KEPT_IS_CHEAPER, kept, show } from "./kept.js";
 import { replay } from "./request.js";
 import type { ErrorClass, Protocol } from "./types.js";
 
@@ -20,65 +22,52 @@ export function packHeaders(headers: Headers): string {
   return packed;
 }
 
-/**
- * Node makes a byte stream for a body of bytes, and reading one costs it more than all the rest of a response. A plain
- * stream that has everything in it is as readable and much cheaper there. Hosts with responses of their own take bytes as
- * they are. Node before 21 has no `navigator`.
- */
-const STREAMS_ARE_CHEAPER =
-  (globalThis.navigator?.userAgent ?? "Node.js").startsWith("Node.js") && !("EdgeRuntime" in globalThis);
-
-/** A body that was read, as the body of a response. */
-export function wholeBody(bytes: Uint8Array<ArrayBuffer>): BodyInit {
-  if (!STREAMS_ARE_CHEAPER || bytes.byteLength === 0) return bytes;
-  return new ReadableStream<Uint8Array>({
-    start(controller) {
-      controller.enqueue(bytes);
-      controller.close();
-    },
-  });
-}
-
 /** A value that a header can hold: everything but printable ASCII percent-encoded, as UTF-8. */
 export function headerSafe(value: string): string {
   const encoded = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
   return value.replace(/[^\x20-\x7e]+/g, (text) => Array.from(utf8.encode(text), encoded).join(""));
 }
 
-/**
- * The upstream's response around another body. Keeps status, status text, URL and headers, less `content-encoding` and
- * `content-length` where the host has decoded the body.
- */
+/** The upstream's response around its body, which was read. */
+export function rebuilt(
+  upstream: Response,
+  bytes: Uint8Array<ArrayBuffer>,
+  extra?: Readonly<Record<string, string>>,
+): Response {
+  if (KEPT_IS_CHEAPER && isOrdinary(upstream)) return kept(upstream, bytes, () => headersOf(upstream, extra));
+  return rewrap(upstream, bytes, extra);
+}
+
+/** The upstream's response around another body: keeps status, status text, URL and headers. */
 export function rewrap(upstream: Response, body: BodyInit | null, extra?: Readonly<Record<string, string>>): Response {
-  let headers = upstream.headers;
-  const decoded = headers.has("content-encoding");
-  if (decoded || extra !== undefined) {
-    headers = new Headers(headers);
-    if (decoded) {
-      headers.delete("content-encoding");
-      headers.delete("content-length");
-    }
-    for (const name in extra) headers.set(name, headerSafe(extra[name] as string));
-  }
+  const headers = headersOf(upstream, extra);
   const { status, statusText, url, redirected, type } = upstream;
-  // A host's own `fetch` gives any status that came; one made by hand may only have these.
-  const ordinary = status >= 200 && status <= 599;
+  const ordinary = isOrdinary(upstream);
   const made = new Response(body, ordinary ? { status, statusText, headers } : { headers });
-  if (!ordinary) {
-    Object.defineProperties(made, {
-      status: { value: status, enumerable: true },
-      statusText: { value: statusText, enumerable: true },
-      ok: { value: false, enumerable: true },
-    });
+  if (!ordinary) show(made, { status, statusText, ok: false });
+  return url === "" ? made : show(made, { url, redirected, type });
+}
+
+/** A host's own `fetch` gives any status that came; a response made by hand may only have these. */
+function isOrdinary({ status }: Response): boolean {
+  return status >= 200 && status <= 599;
+}
+
+/** Headers as they came, less `content-encoding` and `content-length` where the host has decoded the body. */
+function headersOf({ headers }: Response, extra: Readonly<Record<string, string>> | undefined): Headers {
+  const decoded = headers.has("content-encoding");
+  if (!decoded && extra === undefined) return headers;
+  const own = new Headers(headers);
+  if (decoded) {
+    own.delete("content-encoding");
+    own.delete("content-length");
   }
-  if (url !== "") {
-    Object.defineProperties(made, {
-      url: { value: url, enumerable: true },
-      redirected: { value: redirected, enumerable: true },
-      type: { value: type, enumerable: true },
-    });
-  }
-  return made;
+  return setAll(own, extra);
+}
+
+function setAll(headers: Headers, extra: Readonly<Record<string, string>> | undefined): Headers {
+  for (const name in extra) headers.set(name, headerSafe(extra[name] as string));
+  return headers;
 }
 
 const ANTHROPIC_TYPE: Partial<Record<ErrorClass, string>> = {
@@ -112,34 +101,28 @@ function envelope(
   return { error: { message, type: errorClass, param: null, code: reason } };
 }
 
-/** What is known of a call that ended without an answer. */
-export interface Unanswered {
-  readonly protocol: Protocol;
-  readonly errorClass: ErrorClass;
-  readonly reason: string;
-  readonly message: string;
-  readonly retryAfterMs: number | null;
-  readonly logicalRequestId: string;
-  readonly attempts: number;
+/** What a failed answer says of what happened. */
+export function headersOfFailure(ending: Ending): Readonly<Record<string, string>> {
+  return {
+    "x-should-retry": "false",
+    "x-evenkeel-logical-request-id": ending.logicalRequestId,
+    "x-evenkeel-attempts": `${ending.attemptCount}`,
+    "x-evenkeel-class": ending.class,
+    "x-evenkeel-reason": ending.reason,
+  };
 }
 
 /** A response for a caller that understands nothing else: 504 for a timeout, 429 for a refusal of ours, else 503. */
-export function synthesize(facts: Unanswered): Response {
-  const status = facts.errorClass === "timeout" ? 504 : facts.errorClass === "rate_limited" ? 429 : 503;
-  const headers = new Headers({
-    "content-type": "application/json",
-    "x-should-retry": "false",
-    "x-evenkeel-synthesized": headerSafe(facts.errorClass),
-    "x-evenkeel-logical-request-id": headerSafe(facts.logicalRequestId),
-    "x-evenkeel-attempts": String(facts.attempts),
-    "x-evenkeel-class": headerSafe(facts.errorClass),
-    "x-evenkeel-reason": headerSafe(facts.reason),
-  });
-  if (facts.retryAfterMs !== null) {
-    headers.set("retry-after", String(Math.ceil(facts.retryAfterMs / 1_000)));
-    headers.set("retry-after-ms", String(facts.retryAfterMs));
+export function synthesize(ending: Ending, message: string): Response {
+  const { class: errorClass, reason, retryAfterMs, logicalRequestId, protocol } = ending;
+  const status = errorClass === "timeout" ? 504 : errorClass === "rate_limited" ? 429 : 503;
+  const headers = new Headers({ "content-type": "application/json", "x-evenkeel-synthesized": headerSafe(errorClass) });
+  setAll(headers, headersOfFailure(ending));
+  if (retryAfterMs !== null) {
+    headers.set("retry-after", String(Math.ceil(retryAfterMs / 1_000)));
+    headers.set("retry-after-ms", String(retryAfterMs));
   }
-  const body = envelope(facts.protocol, status, facts.errorClass, facts.reason, facts.message, facts.logicalRequestId);
+  const body = envelope(protocol, status, errorClass, reason, message, logicalRequestId);
   return new Response(JSON.stringify(body), { status, headers });
 }
 

@@ -45,3 +45,8 @@ const CONTROL = /[\u0000-\u001f]/g;
 export function line(text: string, max: number): string {
   return text.slice(0, max).replace(CONTROL, " ");
 }
+
+/** A name as it may cross, packed with others. */
+export function strip(text: string | undefined): string {
+  return text === undefined ? "" : line(text, 512);
+}

@@ -126,7 +126,7 @@ export interface AttemptRecord {
   readonly first_byte_ms: number | null;
   /** From sending to the first content of a stream; `null` for what was not streamed. */
   readonly first_token_ms: number | null;
-  /** How it ended; `lost` if its host killed it. */
+  /** How it ended; `lost` if its host killed it, or evenkeel's core failed. */
   readonly status: "succeeded" | "failed" | "cancelled" | "lost";
   /** Whether the provider can have worked on it, and billed it. */
   readonly delivery: "not_sent" | "maybe_sent" | "answered";
@@ -206,7 +206,7 @@ export interface CallRecord {
   readonly input_token_estimate: number | null;
   /** Most tokens that the request allows the answer. */
   readonly max_output_tokens: number | null;
-  /** How it ended; `lost` if its host killed it. */
+  /** How it ended; `lost` if its host killed it, or evenkeel's core failed. */
   readonly status: "succeeded" | "failed" | "cancelled" | "lost";
   /** Attempts made. */
   readonly attempts: number;
@@ -744,7 +744,7 @@ export interface Keel {
   enableKey(keyId: string): void;
   /** Resolves when every sink has what was emitted: `ctx.waitUntil(keel.flush())`. Never rejects. */
   flush(): Promise<void>;
-  /** Calls after this reject; calls under way go on. */
+  /** Calls after this reject with a {@link KeelError} of reason `keel_closed`; calls under way go on. */
   close(): void;
   /** As {@link Keel.close}. */
   [Symbol.dispose](): void;

@@ -290,6 +290,11 @@ impl Core {
         key.and_then(|key| i32::try_from(key.0).ok()).unwrap_or(-1)
     }
 
+    /// What a call's records would say if it ended now, packed as [`Call::flight`] says; empty for one that is not under way.
+    pub fn flight(&self, id: u32) -> String {
+        self.engine.call(id).map_or_else(String::new, Call::flight)
+    }
+
     /// The number of a waiting call that should ask again; 0 if there is none.
     #[wasm_bindgen(js_name = takeWoken)]
     pub fn take_woken(&mut self) -> u32 {

@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 const CLI = fileURLToPath(new URL("../../pkg/dist/cli.js", import.meta.url));
 
@@ -106,5 +108,36 @@ test("help is on standard output; a misuse is a sentence on standard error and s
     assert.equal(stdout, "", args.join(" "));
     assert.match(stderr, message);
     assert.doesNotMatch(stderr, /\n {4}at /, "a stack trace is no message");
+  }
+});
+
+test("a provider that there is not is a misuse that names those there are", () => {
+  const { status, stderr } = run(["explain", "--status", "500", "--provider", "nope"]);
+  assert.equal(status, 2);
+  assert.match(stderr, /--provider: there is no provider "nope"; there are anthropic, .*openai, .*xai/);
+  assert.equal(run(["explain", "--status", "500", "--provider", " OpenAI "]).status, 0);
+});
+
+test("a URL that is none is a misuse", () => {
+  const { status, stderr } = run(["explain", "--status", "500", "--url", "api.openai.com/v1"]);
+  assert.equal(status, 2);
+  assert.match(stderr, /--url: expected an absolute URL, got "api\.openai\.com\/v1"/);
+});
+
+test("what is no text is not explained as if it were", () => {
+  const head = Buffer.from("HTTP/1.1 500 Oh\r\ncontent-encoding: gzip\r\n\r\n");
+  const compressed = run(["explain"], Buffer.concat([head, gzipSync('{"error":{}}')]));
+  assert.equal(compressed.status, 2);
+  assert.match(compressed.stderr, /compressed; curl decompresses with --compressed/);
+  const binary = run(["explain"], Buffer.from([0, 1, 2, 255, 0, 10]));
+  assert.equal(binary.status, 2);
+  assert.match(binary.stderr, /standard input is not text/);
+});
+
+test("the version is the package's", () => {
+  const { version } = JSON.parse(readFileSync(new URL("../../pkg/package.json", import.meta.url), "utf8"));
+  for (const name of ["--version", "-v", "version"]) {
+    const { status, stdout, stderr } = run([name]);
+    assert.deepEqual([status, stdout, stderr], [0, `${version}\n`, ""]);
   }
 });

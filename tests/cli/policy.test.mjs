@@ -27,6 +27,17 @@ function withConfig(config, use) {
 }
 
 describe("evenkeel policy", () => {
+  it("E7 says of a config that is no object, or no file, what is wrong with it", () => {
+    for (const config of ["null", "[]", "1"]) {
+      const { status, stderr } = withConfig(config, (file) => run("--config", file));
+      assert.equal(status, 2);
+      assert.match(stderr, /keel\.json: expected an object of options/);
+    }
+    const { status, stderr } = run("--config", "");
+    assert.equal(status, 2);
+    assert.match(stderr, /"" can't be read/);
+  });
+
   it("E7 prints the worst case of each preset, with nothing wrong in them", () => {
     for (const [preset, worst, attempts] of [
       ["interactive", "60 s", 3],

@@ -118,6 +118,10 @@ export default function (test, { lib, testing: { openai }, assert, rig }) {
   test("after close calls reject", async () => {
     const { keel, chat } = rig([]);
     keel.close();
-    assert.match((await assert.rejects(chat())).message, /closed/);
+    const error = await assert.rejects(chat());
+    assert.equal(error.name, "KeelError");
+    assert.equal(error.reason, "keel_closed");
+    assert.equal(error.retryable, false);
+    assert.match(error.message, /not sent: this keel was closed.*createKeel\(\)/);
   });
 }

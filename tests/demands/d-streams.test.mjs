@@ -28,6 +28,53 @@ async function read(/** @type {Response} */ response) {
   return { text: Buffer.concat(chunks).toString(), error };
 }
 
+describe("content and an error event in one chunk of the network", () => {
+  const said = answers.chatStream("The keel").chunks.slice(0, -2).join("");
+  const broken = { ...answers.chatStream("x"), chunks: [said + answers.errorEvent("The engine is on fire")] };
+  const ask = async (/** @type {object[]} */ script) => {
+    const clock = fakeClock();
+    /** @type {any[]} */
+    const records = [];
+    const upstream = scriptedUpstream(script, { clock });
+    const keel = createKeel({ clock, seed: 1, fetch: upstream.fetch, ledger: (record) => void records.push(record) });
+    const url = "https://api.openai.com/v1/chat/completions";
+    const response = await clock.run(() => keel.fetch(url, { method: "POST", ...streamed() }));
+    const { text, error } = await clock.run(() => read(response));
+    return { response, text, error, records, requests: upstream.seen.length };
+  };
+
+  it("have reached nobody: the attempt has failed with the event's own class, and is tried again", async () => {
+    const { text, error, records, requests } = await ask([broken, answers.chatStream("The keel is even.")]);
+    assert.equal(error, undefined);
+    assert.ok(!text.includes("on fire"));
+    assert.match(text, /\[DONE\]\n\n$/);
+    assert.equal(requests, 2);
+    assert.deepEqual(
+      [records[0].status, records[0].error_class, records[0].decision],
+      ["failed", "server_error", "retry"],
+    );
+  });
+
+  it("are given on where no attempt is better: the text, the provider's event, and the error of its class", async () => {
+    const { response, text, error, requests, records } = await ask([broken, broken, broken]);
+    assert.equal(requests, 3);
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("x-evenkeel-class"), "server_error");
+    assert.equal(text, broken.chunks[0]);
+    assert.ok(error instanceof KeelError);
+    assert.equal(error.class, "server_error");
+    assert.equal(records.at(-1).error_class, "server_error");
+  });
+
+  it("in two chunks: what was said is given on, and the stream is interrupted", async () => {
+    const split = { ...broken, chunks: [said, answers.errorEvent("The engine is on fire")] };
+    const { text, error, requests } = await ask([split]);
+    assert.equal(requests, 1);
+    assert.equal(text, split.chunks.join(""));
+    assert.equal(error.class, "stream_interrupted");
+  });
+});
+
 describe("D1 an upstream that stops halfway is an error to the consumer", { concurrency: true }, () => {
   for (const [name, cut] of /** @type {const} */ ([
     ["ends cleanly", half],

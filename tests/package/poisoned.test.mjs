@@ -77,12 +77,33 @@ function rig(script, options = {}) {
 }
 
 async function failedByCore(promise) {
-  await assert.rejects(soon(promise), (error) => {
-    assert.ok(error instanceof KeelError, String(error));
-    assert.equal(error.reason, "core_failed");
-    assert.match(error.message, /own core failed.*may have been sent/);
-    return true;
-  });
+  const error = await soon(promise).then(
+    () => assert.fail("it was served"),
+    (thrown) => thrown,
+  );
+  assert.ok(error instanceof KeelError, String(error));
+  assert.equal(error.reason, "core_failed");
+  assert.match(error.message, /own core failed.*may have been sent/);
+  return error;
+}
+
+/** One record for each request that was sent, and one for each logical request; gives those that are lost. */
+function wholeLedger(records, sent) {
+  const attempts = records.filter((record) => record.type === "attempt");
+  const calls = records.filter((record) => record.type === "call");
+  const unique = (ids) => assert.equal(new Set(ids).size, ids.length, `twice: ${ids}`);
+  unique(attempts.map((record) => record.attempt_id));
+  unique(calls.map((record) => record.logical_request_id));
+  assert.equal(attempts.length, sent, "attempts");
+  for (const { logical_request_id: id, attempts: count } of calls) {
+    const own = attempts.filter((record) => record.logical_request_id === id);
+    assert.deepEqual(
+      own.map((record) => record.attempt_no),
+      Array.from({ length: count }, (_, at) => at + 1),
+    );
+  }
+  const lost = (record) => record.status === "lost";
+  return { attempts: attempts.filter(lost), calls: calls.filter(lost), all: calls };
 }
 
 describe("I7 a trap in the core", () => {
@@ -103,21 +124,97 @@ describe("I7 a trap in the core", () => {
   ];
   for (const [method, script, options] of crossings) {
     test(`I7 in ${method} fails the call with an error that says so, and the next one is served`, async () => {
-      const { chat, notices, keel } = rig((seen) => script[seen.n - 1] ?? openai.chat("later"), options);
+      const { chat, notices, keel, records, upstream } = rig(
+        (seen) => script[seen.n - 1] ?? openai.chat("later"),
+        options,
+      );
       trapIn(method);
       const body = JSON.stringify({ model: "gpt-5", stream: script[0]?.chunks !== undefined });
       const controller = new AbortController();
       if (method === "cancelled") setTimeout(() => controller.abort(), 20);
-      await failedByCore(chat(body, { signal: controller.signal }).then((response) => response.text()));
+      const error = await failedByCore(chat(body, { signal: controller.signal }).then((response) => response.text()));
       const response = await soon(chat());
       assert.equal((await response.json()).choices[0].message.content, "later");
       assert.deepEqual(notices(), ["core_restarted"]);
       await soon(keel.flush());
+      const { calls, all } = wholeLedger(records, upstream.seen.length);
+      assert.equal(all.length, 2);
+      assert.ok(all.some((record) => record.logical_request_id === error.logicalRequestId));
+      assert.equal(calls.length, method === "ending" ? 0 : 1, "what had its records keeps them");
     });
   }
 
+  test("J2 the records of what was lost say whose it was, what was asked of whom, and how long it took", async () => {
+    const clock = fakeClock();
+    const upstream = scriptedUpstream([{ ...openai.chat("hi"), delayMs: 250 }], { clock });
+    const records = [];
+    const keel = createKeel({ fetch: upstream.fetch, clock, ledger: (record) => void records.push(record) });
+    const own = keel.with({ tenant: "acme", operation: "sum", logicalRequestId: "own-1" });
+    const body = JSON.stringify({ model: "gpt-5", max_completion_tokens: 7 });
+    trapIn("head");
+    const failing = clock.run(() => own.fetch(url, { method: "POST", body }).catch((error) => error));
+    assert.equal((await failing).logicalRequestId, "own-1");
+    const { attempts, calls } = wholeLedger(records, 1);
+    const shared = {
+      schema: 1,
+      logical_request_id: "own-1",
+      user_or_tenant_id: "acme",
+      operation_type: "sum",
+      provider: "openai",
+      protocol: "openai.chat",
+      model: "gpt-5",
+      rung: "primary",
+      input_token_estimate: Math.ceil(body.length / 4),
+      max_output_tokens: 7,
+      status: "lost",
+      error_class: "unknown",
+      reason: "core_failed",
+      latency_ms: 250,
+      queue_ms: 0,
+    };
+    const subset = (record) => Object.fromEntries(Object.keys(shared).map((name) => [name, record[name]]));
+    assert.deepEqual(subset(attempts[0]), shared);
+    assert.deepEqual(subset(calls[0]), shared);
+    assert.match(attempts[0].attempt_id, /^[0-9A-HJKMNP-TV-Z]{26}$/);
+    assert.match(attempts[0].prompt_hash, /^[0-9a-f]{32}$/);
+    assert.equal(attempts[0].delivery, "answered");
+    assert.equal(attempts[0].http_status, 200);
+    assert.equal(attempts[0].decision, "fail");
+    const { bytes, malformed_events, longest_gap_ms, passed_over } = attempts[0];
+    assert.deepEqual([bytes, malformed_events, longest_gap_ms, passed_over], [0, 0, null, null]);
+    assert.equal(Date.parse(attempts[0].finished_at) - Date.parse(attempts[0].started_at), 250);
+    assert.deepEqual([calls[0].attempts, calls[0].revision, calls[0].fallback_used], [1, 1, false]);
+    const whole = rig(() => openai.chat("hi"));
+    await whole.chat();
+    const names = (list, type) => Object.keys(list.find((record) => record.type === type)).sort();
+    for (const type of ["attempt", "call"]) assert.deepEqual(names(records, type), names(whole.records, type));
+  });
+
+  test("J2 an attempt that had its record before the core died has no second one", async () => {
+    const { chat, records, upstream } = rig([openai.overloaded(), openai.overloaded()], {
+      retry: { baseMs: 20, capMs: 20 },
+    });
+    const failing = failedByCore(chat());
+    while (records.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    trapIn("timer");
+    const error = await failing;
+    const { attempts, calls } = wholeLedger(records, upstream.seen.length);
+    assert.deepEqual([attempts.length, calls.length], [0, 1]);
+    assert.equal(calls[0].logical_request_id, error.logicalRequestId);
+  });
+
+  test("J2 a call that was never sent is lost without an attempt, under an id of its own", async () => {
+    const { chat, records } = rig([openai.chat("hi")]);
+    trapIn("begin");
+    const error = await failedByCore(chat());
+    const { calls } = wholeLedger(records, 0);
+    assert.match(error.logicalRequestId, /^[0-9A-HJKMNP-TV-Z]{26}$/);
+    assert.equal(calls[0].logical_request_id, error.logicalRequestId);
+    assert.deepEqual([calls[0].provider, calls[0].attempts, calls[0].model], ["api.openai.com", 0, null]);
+  });
+
   test("I7 in the middle of a stream that was given on ends it with the error", async () => {
-    const { chat } = rig([{ ...stream, gapMs: 15 }, openai.chat("later")]);
+    const { chat, records } = rig([{ ...stream, gapMs: 15 }, openai.chat("later")]);
     const response = await chat(JSON.stringify({ model: "gpt-5", stream: true }));
     const reader = response.body.getReader();
     await reader.read();
@@ -127,11 +224,13 @@ describe("I7 a trap in the core", () => {
         while (!(await reader.read()).done);
       })(),
     );
+    const { attempts, calls } = wholeLedger(records, 1);
+    assert.deepEqual([attempts.length, calls.length], [1, 1]);
     assert.equal((await soon(chat())).status, 200);
   });
 
   test("I7 fails the calls in flight and no later one, and restarts the core once", async () => {
-    const { chat, notices } = rig((seen) =>
+    const { chat, notices, records, upstream } = rig((seen) =>
       seen.body.includes("old") ? { ...openai.chat("old"), delayMs: 60 } : openai.chat("new"),
     );
     const before = coreGeneration();
@@ -143,6 +242,8 @@ describe("I7 a trap in the core", () => {
     for (const call of old) await failedByCore(call);
     for (const call of young) assert.equal((await soon(call)).status, 200);
     assert.equal((await soon(chat())).status, 200);
+    const { attempts, calls } = wholeLedger(records, upstream.seen.length);
+    assert.deepEqual([attempts.length, calls.length], [31, 31]);
     assert.equal(coreGeneration() - before, 1);
     assert.deepEqual(notices(), ["core_restarted"]);
   });

@@ -55,6 +55,119 @@ describe("a body that is too long to be kept", () => {
   });
 });
 
+describe("a body that its owner changes after the call", () => {
+  const bytes = (text) => new TextEncoder().encode(text);
+  const before = '{"model":"gpt-5","n":1}';
+  const after = '{"model":"gpt-5","n":2}';
+  /** A buffer with more in it than the body, which is taken out of its middle. */
+  function within(Buffer = ArrayBuffer) {
+    const buffer = new Buffer(before.length + 8);
+    new Uint8Array(buffer).set(bytes(before), 4);
+    return buffer;
+  }
+  /** @type {[string, () => [BodyInit, () => void]][]} */
+  const kinds = [
+    [
+      "a Uint8Array",
+      () => {
+        const body = bytes(before);
+        return [body, () => body.set(bytes(after))];
+      },
+    ],
+    [
+      "a Buffer",
+      () => {
+        const body = Buffer.from(before);
+        return [body, () => void body.fill(0)];
+      },
+    ],
+    [
+      "an ArrayBuffer",
+      () => {
+        const body = bytes(before).buffer;
+        return [body, () => new Uint8Array(body).set(bytes(after))];
+      },
+    ],
+    [
+      "an ArrayBuffer that is given away",
+      () => {
+        const body = bytes(before).buffer;
+        return [body, () => void structuredClone(body, { transfer: [body] })];
+      },
+    ],
+    [
+      "a view of a part of a buffer",
+      () => {
+        const buffer = within();
+        return [new DataView(buffer, 4, before.length), () => void new Uint8Array(buffer).fill(32)];
+      },
+    ],
+    [
+      "a view of shared memory",
+      () => {
+        const buffer = within(SharedArrayBuffer);
+        return [new Uint8Array(buffer, 4, before.length), () => void new Uint8Array(buffer).fill(32)];
+      },
+    ],
+    ["a Blob", () => [new Blob([before]), () => {}]],
+    [
+      "a member of init",
+      () => {
+        const init = { body: before };
+        return [init, () => void Object.assign(init, { body: after })];
+      },
+    ],
+  ];
+
+  for (const [name, make] of kinds) {
+    it(`${name} is sent again as it was when it was given`, async () => {
+      const sent = [];
+      const [given, change] = make();
+      const keel = createKeel({
+        retry: { baseMs: 1, capMs: 1 },
+        fetch: async (input, init) => {
+          sent.push(await new Request(input, init).text());
+          return new Response("{}", { status: sent.length === 1 ? 503 : 200 });
+        },
+      });
+      const init = given?.body === undefined ? { body: given } : given;
+      init.method = "POST";
+      const answered = keel.fetch(OPENAI, init);
+      change();
+      assert.equal((await answered).status, 200);
+      assert.deepEqual(sent, [before, before]);
+    });
+  }
+
+  it("a form, or the parameters of one, is sent again as it was", async () => {
+    for (const Form of [FormData, URLSearchParams]) {
+      const sent = [];
+      const keel = createKeel({
+        retry: { baseMs: 1, capMs: 1 },
+        fetch: async (input, init) => {
+          const form = await new Request(input, init).formData();
+          const file = form.get("file");
+          sent.push([
+            form.get("model"),
+            typeof file === "string" ? file : [file?.name, file?.type, await file?.text()],
+          ]);
+          return new Response("{}", { status: sent.length === 1 ? 503 : 200 });
+        },
+      });
+      const body = new Form();
+      body.append("model", "whisper-1");
+      const file = Form === FormData ? new File(["abc"], "a.wav", { type: "audio/wav" }) : "abc";
+      body.append("file", file);
+      const answered = keel.fetch("https://api.openai.com/v1/audio/transcriptions", { method: "POST", body });
+      body.set("model", "other");
+      body.delete("file");
+      assert.equal((await answered).status, 200);
+      const expected = ["whisper-1", Form === FormData ? ["a.wav", "audio/wav", "abc"] : "abc"];
+      assert.deepEqual(sent, [expected, expected]);
+    }
+  });
+});
+
 describe("a body that stops coming", () => {
   /** A stream that gives one chunk and no more, and what it was cancelled with. */
   function stalled() {

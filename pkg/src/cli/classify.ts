@@ -46,6 +46,8 @@ const LINE_FEED = 10;
 export async function classifyLines(args: string[]): Promise<number> {
   const { rules: file } = flags(args, { rules: "text" });
   const rules = file === undefined ? "" : rulesIn(file);
+  if (process.stdin.isTTY === true)
+    process.stderr.write("evenkeel classify: reading failures, one a line; Ctrl-D ends\n");
   let status = 0;
   let number = 0;
   for await (const line of linesOf(process.stdin)) {

@@ -72,6 +72,10 @@ export async function explain(args: string[]): Promise<number> {
     rules: "text",
   });
   const rules = given.rules === undefined ? "" : rulesIn(given.rules);
+  // With rules of one's own there may be a provider of one's own.
+  if (given.provider !== undefined && rules === "") providerFlag(given.provider);
+  if (given.url !== undefined && !URL.canParse(given.url))
+    throw new Misuse(`--url: expected an absolute URL, got ${JSON.stringify(given.url)}`);
   const fromFlags = given.status !== undefined || given.body !== undefined;
   if (!fromFlags && process.stdin.isTTY) {
     throw new Misuse("give --status and --body, or the answer on standard input");
@@ -110,6 +114,15 @@ function caseFrom(value: Readonly<Record<string, unknown>>): Case {
   }
 }
 
+function providerFlag(text: string): void {
+  if (Object.hasOwn(PROVIDERS, text.trim().toLowerCase())) return;
+  const names = Object.keys(PROVIDERS).join(", ");
+  throw new Misuse(
+    `--provider: there is no provider ${JSON.stringify(text)}; there are ${names}. ` +
+      "For one that speaks the protocol of another give --protocol alone",
+  );
+}
+
 function statusFlag(text: string): number {
   const status = Number(text);
   if (!/^\d{3}$/.test(text) || status < 100 || status > 599) {
@@ -141,7 +154,13 @@ async function inputText(): Promise<string> {
     if (size > MAX_INPUT) throw new Misuse(`standard input is longer than ${MAX_INPUT} bytes`);
     parts.push(part);
   }
-  return new TextDecoder().decode(Buffer.concat(parts));
+  const bytes = Buffer.concat(parts);
+  const text = new TextDecoder().decode(bytes);
+  // Gzip's magic number stands behind the head of a pasted answer, or at the beginning.
+  if (text.includes("\u001f\ufffd\u0008"))
+    throw new Misuse("standard input is compressed; curl decompresses with --compressed");
+  if (text.includes("\u0000")) throw new Misuse("standard input is not text");
+  return text;
 }
 
 /** What is printed. */

@@ -12,7 +12,7 @@ declare module "node:events" {
 }
 
 declare module "node:fs" {
-  export function readFileSync(path: string, encoding: "utf8"): string;
+  export function readFileSync(path: string | URL, encoding: "utf8"): string;
 }
 
 declare module "node:process" {

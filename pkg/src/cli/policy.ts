@@ -44,11 +44,15 @@ function read(path: string): unknown {
   try {
     text = readFileSync(path, "utf8");
   } catch {
-    throw new Misuse(`${path} can't be read`);
+    throw new Misuse(`${path || '""'} can't be read`);
   }
+  let options: unknown;
   try {
-    return JSON.parse(text);
+    options = JSON.parse(text);
   } catch {
     throw new Misuse(`${path} is not JSON`);
   }
+  if (typeof options !== "object" || options === null || Array.isArray(options))
+    throw new Misuse(`${path}: expected an object of options`);
+  return options;
 }

@@ -1,0 +1,59 @@
+/** The body of an answer that is read before it is given on. */
+import { concat } from "./request.js";
+import type { Clock } from "./types.js";
+
+/** What was read of an answer. */
+export interface Read {
+  readonly bytes: Uint8Array;
+  /** The rest, where the answer is longer than what may be kept. */
+  readonly rest: AsyncIterator<Uint8Array, void, undefined> | null;
+}
+
+/** When something of a body came last, in the clock's time, negative if nothing has; the core asks when its timer fires. */
+export interface Progress {
+  byteAt: number;
+  contentAt: number;
+}
+
+/** Reads a body to its end, or to `cap` bytes. */
+export async function readBody(response: Response, cap: number, progress: Progress, clock: Clock): Promise<Read> {
+  const body = response.body;
+  if (body === null || body === undefined) {
+    // Some test doubles have no stream; what they have is read as a whole.
+    const bytes =
+      typeof response.arrayBuffer === "function" && body === undefined
+        ? new Uint8Array(await response.arrayBuffer())
+        : new Uint8Array(0);
+    return { bytes, rest: null };
+  }
+  const reader = body.getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return { bytes: concat(chunks, size), rest: null };
+    chunks.push(value);
+    size += value.byteLength;
+    progress.byteAt = clock.now();
+    if (!isBlank(value)) progress.contentAt = progress.byteAt;
+    if (size > cap) return { bytes: concat(chunks, size), rest: restOf(reader) };
+  }
+}
+
+function restOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncIterator<Uint8Array, void, undefined> {
+  return {
+    next: async () => {
+      const more = await reader.read();
+      return more.done ? { done: true, value: undefined } : { done: false, value: more.value };
+    },
+    return: async () => {
+      await reader.cancel();
+      return { done: true, value: undefined };
+    },
+  };
+}
+
+/** Whether there is nothing but blanks and line ends in it. */
+function isBlank(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 32 || byte === 10 || byte === 13 || byte === 9);
+}
