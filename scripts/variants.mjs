@@ -25,7 +25,7 @@ await runMain(async () => {
         const out = join("build", "variants", name);
         const args = ["scripts/build.mjs", "--out", out, "--opt-level", level, `--wasm-opt=${pass}`];
         await must(name, process.execPath, simd ? [...args, "--simd"] : args);
-        packageAround(join(BUILD, "variants", name), join(BUILD, "variants", name, "pkg"));
+        await packageAround(join(BUILD, "variants", name), join(BUILD, "variants", name, "pkg"));
         const wasm = readFileSync(join(BUILD, "variants", name, "core.wasm"));
         const cells = [level, pass, simd ? "yes" : "no", wasm.length, gzipSync(wasm, { level: 9 }).length];
         say(`| ${cells.join(" | ")} |`);

@@ -25,12 +25,17 @@ export function packHeaders(headers: Headers): string {
  * stream that has everything in it is as readable and much cheaper there. Hosts with responses of their own take bytes as
  * they are. Node before 21 has no `navigator`.
  */
-const STREAMS_ARE_CHEAPER =
-  (globalThis.navigator?.userAgent ?? "Node.js").startsWith("Node.js") && !("EdgeRuntime" in globalThis);
+function streamsAreCheaper(): boolean {
+  return (globalThis.navigator?.userAgent ?? "Node.js").startsWith("Node.js") && !("EdgeRuntime" in globalThis);
+}
+
+// Not asked for at module scope, where it makes every import of the package wait for Node to load its navigator.
+let cheaper: boolean | undefined;
 
 /** A body that was read, as the body of a response. */
 export function wholeBody(bytes: Uint8Array<ArrayBuffer>): BodyInit {
-  if (!STREAMS_ARE_CHEAPER || bytes.byteLength === 0) return bytes;
+  cheaper ??= streamsAreCheaper();
+  if (!cheaper || bytes.byteLength === 0) return bytes;
   return new ReadableStream<Uint8Array>({
     start(controller) {
       controller.enqueue(bytes);
