@@ -38,7 +38,7 @@ test("slim without a core says that install has to be called", () => {
   assert.match(message, /evenkeel\/slim.*Call `install\(module\)`/);
 });
 
-test("slim takes bytes or a compiled module, and a second install changes nothing", () => {
+test("I1 slim takes a compiled module or bytes, and a second install changes nothing", () => {
   const code = (argument) => `
     import { readFileSync } from "node:fs";
     const { install } = await import(${at("slim.js")});
@@ -48,6 +48,19 @@ test("slim takes bytes or a compiled module, and a second install changes nothin
     ${askForCore("slim.js")}`;
   assert.equal(inFreshNode(code("bytes")), "loaded");
   assert.equal(inFreshNode(code("new WebAssembly.Module(bytes)")), "loaded");
+});
+
+test("I1 a module that was compiled in another realm is taken as it is, and not compiled again", () => {
+  const code = `
+    import { readFileSync } from "node:fs";
+    import { runInNewContext } from "node:vm";
+    const { install } = await import(${at("slim.js")});
+    const bytes = readFileSync(new URL(${at("core.wasm")}));
+    const module = runInNewContext("new WebAssembly.Module(bytes)", { bytes });
+    WebAssembly.Module = new Proxy(WebAssembly.Module, { construct() { throw new Error("compiled again"); } });
+    install(module);
+    ${askForCore("slim.js")}`;
+  assert.equal(inFreshNode(code), "loaded");
 });
 
 test("bytes that are not wasm are refused by install, and the right ones still work after it", () => {
