@@ -52,7 +52,7 @@ const SMALLEST = "-Oz --converge --low-memory-unused --zero-filled-memory";
 const STAMP = join(BUILD, "stamp.json");
 const scripts = (...names) => names.map((name) => join(ROOT, "scripts", name));
 const WASM_SCRIPTS = scripts("build.mjs", "lib/run.mjs", "lib/tools.mjs");
-const SCRIPTS = [...WASM_SCRIPTS, ...scripts("lib/dist.mjs", "lib/inline.mjs")];
+const SCRIPTS = [...WASM_SCRIPTS, ...scripts("lib/dist.mjs", "lib/glue.mjs", "lib/inline.mjs")];
 
 await runMain(async () => {
   const flags = options(

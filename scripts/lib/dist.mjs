@@ -7,6 +7,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { build, transform } from "esbuild";
+import { foldGlue } from "./glue.mjs";
 import { INLINE_TYPES, inlineSource } from "./inline.mjs";
 import { BUILD, DIST, filesUnder, PKG, ROOT, Stop } from "./run.mjs";
 
@@ -72,6 +73,23 @@ async function readable(code) {
   return (await transform(short.code, options)).code;
 }
 
+/** How many bytes of a minified bundle of the Workers' entry come from each source, by its name. */
+export async function sharesOf(core) {
+  const { metafile } = await build({
+    entryPoints: [source("entry.workerd")],
+    absWorkingDir: ROOT,
+    bundle: true,
+    minify: true,
+    write: false,
+    metafile: true,
+    format: "esm",
+    target: "es2022",
+    plugins: [parts({ core, shared: new Set(), open: false })],
+  });
+  const [{ inputs }] = Object.values(metafile.outputs);
+  return new Map(Object.entries(inputs).map(([path, { bytesInOutput }]) => [basename(path), bytesInOutput]));
+}
+
 /** Finds generated files, leaves wasm to the host, and names the file of the package that a module is in. */
 function parts({ core, shared, open }) {
   return {
@@ -89,6 +107,10 @@ function parts({ core, shared, open }) {
       });
       onLoad({ filter: /.*/, namespace: "inline" }, ({ path }) => ({
         contents: inlineSource(join(core, path)),
+        loader: "js",
+      }));
+      onLoad({ filter: /[/\\]core\.js$/ }, ({ path }) => ({
+        contents: foldGlue(readFileSync(path, "utf8")),
         loader: "js",
       }));
       if (!open) return;
