@@ -7,7 +7,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { options, runMain, say } from "../scripts/lib/run.mjs";
+import { options, ROOT, runMain, say } from "../scripts/lib/run.mjs";
 import { binary, ensureRuntimes, stage } from "../tests/runtimes/lib/tools.mjs";
 import { bundleWorker, latestDate, startWorkerd } from "../tests/runtimes/lib/workerd.mjs";
 
@@ -30,6 +30,17 @@ const imported = performance.now();
 let sent;
 const keel = createKeel({ fetch: () => { sent = performance.now(); return Promise.resolve(new Response("{}")); } });
 await keel.fetch("https://api.openai.com/v1/chat/completions", { method: "POST", body: '{"model":"gpt-5"}' });
+console.log(JSON.stringify({ import: imported - began, call: sent - imported, total: sent - began }));`;
+
+/** The same of an SDK that is found in the workspace, for comparison. */
+const SDK = `
+const began = performance.now();
+const { default: OpenAI } = await import("openai");
+const imported = performance.now();
+let sent;
+const fetch = () => { sent = performance.now(); return Promise.resolve(Response.json({})); };
+const openai = new OpenAI({ apiKey: "none", maxRetries: 0, fetch });
+await openai.chat.completions.create({ model: "gpt-5", messages: [] });
 console.log(JSON.stringify({ import: imported - began, call: sent - imported, total: sent - began }));`;
 
 // A Worker's clock stands still while code runs, in production; workerd's moves on, in whole milliseconds. So what is
@@ -67,25 +78,27 @@ await runMain(async () => {
   writeFileSync(join(folder, "cold.mjs"), NODE);
   const rows = [];
   for (const name of ["node20", "node22", "node24"]) {
-    const start = (env) => JSON.parse(execFileSync(binary(name), ["cold.mjs"], { cwd: folder, encoding: "utf8", env }));
+    const start = (args, cwd, env = {}) => JSON.parse(execFileSync(binary(name), args, { cwd, encoding: "utf8", env }));
     const fresh = [];
     const own = [];
+    const sdk = [];
     for (let run = 0; run < runs; run += 1) {
-      fresh.push(start({}));
-      own.push(start({ HOST: "1" }));
+      fresh.push(start(["cold.mjs"], folder));
+      own.push(start(["cold.mjs"], folder, { HOST: "1" }));
+      sdk.push(start(["--input-type=module", "--eval", SDK], ROOT));
     }
     const of = (samples, part) => middle(samples.map((sample) => sample[part]));
     const parts = { import: of(fresh, "import"), call: of(fresh, "call"), total: of(fresh, "total") };
-    rows.push({ host: name, ...parts, own: of(own, "total") });
+    rows.push({ host: name, ...parts, own: of(own, "total"), sdk: of(sdk, "total") });
   }
   rows.push(await inWorkerd(folder, runs));
   if (flags.json) say(JSON.stringify({ limit: LIMIT, runs, rows }, null, 2));
   else {
-    say("| host | module, ms | to the first fetch, ms | together, ms | without what the host loads, ms |");
-    say("| --- | ---: | ---: | ---: | ---: |");
+    say("| host | module, ms | to the first fetch, ms | together, ms | without what the host loads, ms | openai, ms |");
+    say("| --- | ---: | ---: | ---: | ---: | ---: |");
     const cell = (part) => (part === undefined ? "" : `${part.median} (${part.fastest})`);
     for (const { host, ...row } of rows)
-      say(`| ${host} | ${["import", "call", "total", "own"].map((part) => cell(row[part])).join(" | ")} |`);
+      say(`| ${host} | ${["import", "call", "total", "own", "sdk"].map((part) => cell(row[part])).join(" | ")} |`);
     say(`\nlimit ${LIMIT} ms; median of ${runs}, and the fastest`);
   }
 });

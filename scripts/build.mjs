@@ -33,6 +33,7 @@ import {
   ensurePackages,
   ensureTarget,
   ensureWasmTools,
+  SMALLEST,
   tidyTools,
   wasmOptScript,
 } from "./lib/tools.mjs";
@@ -47,8 +48,6 @@ const USAGE = `usage: npm run build -- [options]
   --out <dir>          where the wasm goes instead of build/wasm; implies --wasm-only
   --verbose            show what the tools print`;
 
-/** Nothing lies in the first 1,024 bytes of memory but the far end of the stack, and a new instance begins with zeros. */
-const SMALLEST = "-Oz --converge --low-memory-unused --zero-filled-memory";
 const STAMP = join(BUILD, "stamp.json");
 const scripts = (...names) => names.map((name) => join(ROOT, "scripts", name));
 const WASM_SCRIPTS = scripts("build.mjs", "lib/run.mjs", "lib/tools.mjs");
@@ -127,7 +126,10 @@ async function buildWasm({ key, out, features, flags, rustc, stamp }) {
     wasmBindgen,
     [
       ...["--target", "web", "--out-dir", out, "--out-name", "core", "--omit-default-module-path"],
-      ...["--experimental-reset-state-function", "--remove-name-section", "--remove-producers-section", compiled],
+      ...["--experimental-reset-state-function", "--remove-producers-section"],
+      // wasm-opt orders by names, and removes them.
+      ...(flags["wasm-opt"] === "none" ? ["--remove-name-section"] : []),
+      compiled,
     ],
     options,
   );

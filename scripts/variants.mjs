@@ -8,9 +8,10 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { packageAround } from "./lib/dist.mjs";
 import { BUILD, must, options, runMain, say } from "./lib/run.mjs";
+import { SMALLEST } from "./lib/tools.mjs";
 
 const LEVELS = ["s", "z", "2", "3"];
-const PASSES = ["none", "-Os", "-Oz", "-O3", "-Oz --converge --low-memory-unused --zero-filled-memory"];
+const PASSES = ["none", "-Os", "-Oz", "-O3", SMALLEST];
 
 await runMain(async () => {
   const { levels, passes } = options(
