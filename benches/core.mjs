@@ -29,7 +29,8 @@ async function measure(/** @type {string} */ directory) {
   initSync({ module: new WebAssembly.Module(readFileSync(resolve(directory, "core.wasm"))) });
   const core = new Core(1, 2, "", new Float64Array(0), "");
   let now = 1e12;
-  const begin = (/** @type {string} */ body) => core.begin(now, URL, CONTEXT, body, 2, 0, -1, -1, -1) >>> 7;
+  const begin = (/** @type {string} */ body) =>
+    core.begin(now, URL, CONTEXT, body, 2, 0, -1, Number.POSITIVE_INFINITY, -1) >>> 7;
 
   const stream = begin('{"model":"gpt-5","stream":true}');
   core.head(stream, now, 200, "content-type:text/event-stream\n");

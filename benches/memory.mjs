@@ -53,7 +53,18 @@ const grownFrom = memory.buffer.byteLength;
 const start = Date.now();
 for (let i = 0; i < CALLS; i += 1) {
   const now = start + i;
-  const id = core.begin(now, url, "\u001f\u001f\u001fPOST\u001f", '{"model":"gpt-5"}', 2, 0, -1, -1, -1) >>> 7;
+  const id =
+    core.begin(
+      now,
+      url,
+      "\u001f\u001f\u001fPOST\u001f",
+      '{"model":"gpt-5"}',
+      2,
+      0,
+      -1,
+      Number.POSITIVE_INFINITY,
+      -1,
+    ) >>> 7;
   if (i % 10 === 0) {
     core.cancelled(id, now);
     core.ending(id);

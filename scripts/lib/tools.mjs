@@ -9,9 +9,10 @@ const WASM_PACK = "0.15.1";
 const TARGET = "wasm32-unknown-unknown";
 
 /**
- * The passes of wasm-opt that give the smallest download. Nothing lies in the first 1,024 bytes of memory but the far end of the stack, and a new instance begins with zeros. What
- * is called from one place stays a function and no common parts are made of expressions, both for the sake of gzip, which
- * finds more in small alike pieces; and so it does when functions of one module of the source lie side by side.
+ * The passes of wasm-opt that give the smallest download. Nothing lies in the first 1,024 bytes of memory but the far end
+ * of the stack, and a new instance begins with zeros. What is called from one place stays a function and no common parts
+ * are made of expressions, both for gzip, which finds more in small alike pieces; and so it does when functions of one
+ * module of the source lie side by side.
  */
 export const SMALLEST =
   "-Oz --one-caller-inline-max-function-size=20 --skip-pass=local-cse --converge --low-memory-unused " +
