@@ -14,6 +14,7 @@
 
 use evenkeel::classify::{Signal, TransportError, classify};
 use evenkeel::headers::Headers;
+use evenkeel::json::{Outline, Value};
 use evenkeel::protocol::Protocol;
 use evenkeel::time::Instant as Point;
 use evenkeel::usage::usage;
@@ -109,7 +110,8 @@ fn main() {
         rows.push(Row {
             name: format!("usage of it, {} bytes", counted.len()),
             run: Box::new(move || {
-                black_box(usage(Protocol::OpenAiChat, black_box(counted.as_bytes())));
+                let value = Value::parse(black_box(counted.as_bytes())).unwrap();
+                black_box(usage(Protocol::OpenAiChat, &Outline::of(value)));
             }),
         });
     }

@@ -10,9 +10,26 @@ import { heading, table } from "./lib/print.mjs";
 const ROUNDS = 12;
 const CONTEXT = "\u001f\u001f\u001fPOST\u001f";
 const URL = "https://api.openai.com/v1/chat/completions";
-const EVENT =
+/** No two tokens in a row are alike, as in a real stream. */
+const WORDS = [
+  "I",
+  " see",
+  " what",
+  " you",
+  " mean",
+  ":",
+  " the",
+  " answer",
+  " is",
+  " in",
+  " the",
+  " second",
+  "\\n\\n",
+  "line",
+];
+const event = (/** @type {number} */ at) =>
   'data: {"id":"chatcmpl-abc","object":"chat.completion.chunk","created":1700000000,"model":"gpt-5",' +
-  '"choices":[{"index":0,"delta":{"content":"token "},"finish_reason":null}]}\n\n';
+  `"choices":[{"index":0,"delta":{"content":"${WORDS[at % WORDS.length]}"},"finish_reason":null}]}\n\n`;
 const ANSWER =
   '{"id":"x","object":"chat.completion","model":"gpt-5","choices":[{"index":0,"message":{"role":"assistant",' +
   '"content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":1}}';
@@ -34,19 +51,26 @@ async function measure(/** @type {string} */ directory) {
 
   const stream = begin('{"model":"gpt-5","stream":true}');
   core.head(stream, now, 200, "content-type:text/event-stream\n");
-  const long = bytes(EVENT.repeat(400));
-  const short = bytes(EVENT);
+  const long = bytes(Array.from({ length: 400 }, (_, at) => event(at)).join(""));
+  const short = WORDS.map((_, at) => bytes(event(at)));
+  let turn = 0;
   const answer = bytes(ANSWER);
   const megabytes = long.length / 1_000 / best(60, () => core.chunk(stream, now, long));
-  const chunk = best(20_000, () => core.chunk(stream, now, short)) * 1e6;
+  const chunk =
+    best(20_000, () => {
+      turn = turn + 1 === short.length ? 0 : turn + 1;
+      core.chunk(stream, now, short[turn]);
+    }) * 1e6;
+  let records = "";
   const call = best(3_000, () => {
     const id = begin('{"model":"gpt-5"}');
     core.head(id, now, 200, "content-type:application/json\n");
     core.body(id, now, answer, true);
     core.ending(id);
-    core.takeRecords();
+    records = core.takeRecords();
     now += 1;
   });
+  if (!records.includes("succeeded")) throw new Error("the call that is measured did not succeed");
   return [megabytes.toFixed(0), chunk.toFixed(0), (call * 1e3).toFixed(1)];
 }
 

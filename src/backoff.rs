@@ -4,6 +4,7 @@
 //! A wait hint wins over any formula: the answer is never less than the hint, plus a small positive jitter so that a
 //! fleet does not come back in one instant. Whole milliseconds; saturates at any attempt number.
 
+use crate::random::up_to;
 use crate::time::Millis;
 
 /// How a backoff is spread.
@@ -65,14 +66,14 @@ impl Backoff {
         let whole = self.base.times(growth).min(self.cap);
         let delay = match self.jitter {
             Jitter::None => whole,
-            Jitter::Full => Millis(rng.u64(0..=whole.0)),
+            Jitter::Full => Millis(up_to(rng, whole.0)),
             Jitter::Equal => {
                 let half = whole.0 / 2;
-                Millis(whole.0.saturating_sub(rng.u64(0..=half)))
+                Millis(whole.0.saturating_sub(up_to(rng, half)))
             }
             Jitter::Decorrelated => {
                 let top = self.previous.times(3).min(self.cap).max(self.base);
-                Millis(rng.u64(self.base.0..=top.0))
+                self.base.plus(Millis(up_to(rng, top.0.saturating_sub(self.base.0))))
             }
         };
         self.previous = delay.max(self.base);
@@ -83,7 +84,7 @@ impl Backoff {
     #[must_use]
     pub fn hinted(hint: Millis, rng: &mut fastrand::Rng) -> Millis {
         let spread = (hint.0 / 10).clamp(10, 1_000);
-        hint.plus(Millis(rng.u64(1..=spread)))
+        hint.plus(Millis(up_to(rng, spread.saturating_sub(1)).saturating_add(1)))
     }
 
     /// The wait before retry number `retry`: for the hint if there is one, else by the formula.

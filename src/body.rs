@@ -7,6 +7,7 @@
 //! objects and arrays begin and end, which is what a cut breaks; `{"a":tru}` passes for whole.
 
 use crate::prelude::*;
+use crate::text;
 
 /// Longest key that is kept, in bytes; the members that are looked for are shorter.
 const KEY_MAX: usize = 24;
@@ -219,7 +220,7 @@ impl JsonWalk {
     }
 
     fn in_string<'c>(&mut self, rest: &'c [u8], key: bool, on_member: &mut impl FnMut(Member<'_>)) -> &'c [u8] {
-        let stop = memchr::memchr2(b'"', b'\\', rest);
+        let stop = text::find_either(b'"', b'\\', rest);
         let (text, tail) = match stop {
             Some(at) => rest.split_at_checked(at).unwrap_or((rest, &[])),
             None => (rest, &[][..]),

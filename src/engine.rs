@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::prelude::*;
 use crate::protocol::Protocol;
 use crate::request::{self, BodyReader};
-use crate::text::{self, decimal, hex_digit, joined, push_number};
+use crate::text::{self, decimal, hex_digit, joined, push_ascii, push_number};
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
 use alloc::rc::Rc;
@@ -105,7 +105,14 @@ impl Engine {
     #[must_use]
     pub fn new(seed: u64, hash_secret: Option<&str>, policy: Policy, control: Control) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let hash_key = hash_secret.map_or_else(|| rng.u128(..).to_le_bytes(), request::hash_key);
+        let hash_key = hash_secret.map_or_else(
+            || {
+                let mut key = [0; 16];
+                rng.fill(&mut key);
+                key
+            },
+            request::hash_key,
+        );
         Self {
             calls: Vec::new(),
             next: 1,
@@ -494,11 +501,12 @@ fn detail(notice: &Notice) -> String {
 }
 
 fn hex(value: u128) -> String {
-    let mut out = String::with_capacity(32);
-    for byte in value.to_be_bytes() {
-        out.push(hex_digit(byte >> 4));
-        out.push(hex_digit(byte));
+    let mut digits = [0; 32];
+    for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(value.to_be_bytes()) {
+        *pair = [hex_digit(byte >> 4), hex_digit(byte)];
     }
+    let mut out = String::new();
+    push_ascii(&mut out, &digits);
     out
 }
 

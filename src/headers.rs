@@ -1,7 +1,7 @@
 //! Response headers as they cross the border: one string of `name:value\n` lines.
 //!
 //! A `fetch` header value cannot hold a line break, so nothing has to be escaped. Names are compared without regard to
-//! case (RFC 9110, section 5.1). The host bounds what it packs; a lookup is a scan, which for a few dozen short lines
+//! case, and end at the colon (RFC 9110, section 5.1). The host bounds what it packs; a lookup is a scan, which for a few dozen short lines
 //! is faster than building a map.
 
 use crate::text;
@@ -18,11 +18,11 @@ impl<'a> Headers<'a> {
     #[must_use]
     #[inline(never)]
     pub fn get(self, name: &str) -> Option<&'a str> {
-        self.0.split('\n').find_map(|line| {
-            let (own, value) = line.split_at_checked(memchr::memchr(b':', line.as_bytes())?)?;
-            // Most lines are told apart by their length, before anything is trimmed or compared.
-            let same = own.len() >= name.len() && own.trim().eq_ignore_ascii_case(name);
-            same.then(|| value.get(1..).unwrap_or("").trim())
+        text::pieces(self.0, "\n").find_map(|line| {
+            // Most lines are told apart by where their colon would be, before anything is compared.
+            let same = line.as_bytes().get(name.len()) == Some(&b':');
+            let (own, value) = line.split_at_checked(name.len()).filter(|_| same)?;
+            own.eq_ignore_ascii_case(name).then(|| value.get(1..).unwrap_or("").trim_ascii())
         })
     }
 

@@ -31,7 +31,10 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'a>(&'a [u8]);
 
-/// The bytes after leading white space and a byte order mark.
+/// The most members of which [`Outline`] takes note; a real answer has some twenty.
+const MAX_MEMBERS: usize = 1024;
+
+/// The bytes after leading white space.
 fn skip_space(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = bytes {
         bytes = rest;
@@ -39,36 +42,35 @@ fn skip_space(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The index of the first `"` or `\`, eight bytes at a time.
-fn find_quote_or_escape(bytes: &[u8]) -> Option<usize> {
+/// The index of the first `"`, eight bytes at a time.
+fn find_quote(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    const fn zero_bytes(word: u64) -> u64 {
-        word.wrapping_sub(ONES) & !word & HIGHS
-    }
     let mut offset = 0_usize;
     let (chunks, _) = bytes.as_chunks::<8>();
     for chunk in chunks {
-        let word = u64::from_le_bytes(*chunk);
-        let hits = zero_bytes(word ^ (ONES.wrapping_mul(0x22))) | zero_bytes(word ^ (ONES.wrapping_mul(0x5c)));
-        if hits != 0 {
-            return Some(offset.saturating_add((hits.trailing_zeros() >> 3) as usize));
+        let word = u64::from_le_bytes(*chunk) ^ ONES.wrapping_mul(0x22);
+        let zeros = word.wrapping_sub(ONES) & !word & HIGHS;
+        if zeros != 0 {
+            return Some(offset.saturating_add((zeros.trailing_zeros() >> 3) as usize));
         }
         offset = offset.saturating_add(8);
     }
     let tail = bytes.get(offset..)?;
-    tail.iter().position(|b| matches!(b, b'"' | b'\\')).map(|at| offset.saturating_add(at))
+    tail.iter().position(|b| *b == b'"').map(|at| offset.saturating_add(at))
 }
 
 /// What follows a string whose opening quote has been read; `None` if it never ends.
 #[inline(never)]
-fn skip_string(mut bytes: &[u8]) -> Option<&[u8]> {
+fn skip_string(bytes: &[u8]) -> Option<&[u8]> {
+    let mut from = 0_usize;
     loop {
-        let at = find_quote_or_escape(bytes)?;
-        match bytes.get(at..)? {
-            [b'"', rest @ ..] => return Some(rest),
-            [_, _, rest @ ..] => bytes = rest,
-            _ => return None,
+        let at = from.saturating_add(find_quote(bytes.get(from..)?)?);
+        // A quote is escaped if the backslashes before it are odd in number. Each run is counted once, by its own quote.
+        let escapes = bytes.get(from..at)?.iter().rev().take_while(|b| **b == b'\\').count();
+        from = at.saturating_add(1);
+        if escapes & 1 == 0 {
+            return bytes.get(from..);
         }
     }
 }
@@ -162,19 +164,21 @@ impl<'a> Value<'a> {
     /// The members of an object, in order; none if it isn't one.
     #[must_use]
     pub fn members(self) -> Members<'a> {
-        Members(match self.0 {
+        let at = match self.0 {
             [b'{', rest @ ..] => rest,
             _ => &[],
-        })
+        };
+        Members { at, given: false }
     }
 
     /// The items of an array, in order; none if it isn't one.
     #[must_use]
     pub fn items(self) -> Items<'a> {
-        Items(match self.0 {
+        let at = match self.0 {
             [b'[', rest @ ..] => rest,
             _ => &[],
-        })
+        };
+        Items { at, given: false }
     }
 
     /// The first member of that name.
@@ -283,58 +287,103 @@ fn decode_unicode<'a>(bytes: &'a [u8], out: &mut String) -> &'a [u8] {
     after
 }
 
-/// The members of an object: raw name and value.
+/// The members of an object: raw name and value. A value is passed over when the next member is asked for, so whoever has
+/// found what he looks for doesn't pay for it.
 #[derive(Clone, Debug)]
-pub struct Members<'a>(&'a [u8]);
+pub struct Members<'a> {
+    at: &'a [u8],
+    /// Whether `at` is the value that was given last.
+    given: bool,
+}
+
+/// What follows what was given last, up to the next name or item; `None` if nothing comes after it.
+#[inline(never)]
+fn after(at: &[u8], given: bool) -> Option<&[u8]> {
+    let mut rest = at;
+    if given {
+        rest = skip_value(at).filter(|rest| rest.len() < at.len())?;
+    }
+    rest = skip_space(rest);
+    Some(if let [b',', next @ ..] = rest { skip_space(next) } else { rest })
+}
 
 impl<'a> Iterator for Members<'a> {
     type Item = (&'a [u8], Value<'a>);
 
     #[inline(never)]
     fn next(&mut self) -> Option<Self::Item> {
-        let mut rest = skip_space(self.0);
-        if let [b',', after @ ..] = rest {
-            rest = skip_space(after);
-        }
-        self.0 = &[];
-        let name = Value(rest);
-        let key = name.raw_str()?;
-        let [b':', after @ ..] = skip_space(skip_value(rest)?) else { return None };
-        let value = Value::parse(after)?;
-        // A cut value is still given; nothing comes after it.
-        if let Some(after) = value.rest()
-            && after.len() < value.0.len()
-        {
-            self.0 = after;
-        }
-        Some((key, value))
+        let rest = after(core::mem::take(&mut self.at), core::mem::take(&mut self.given))?;
+        // Where the walk stops is kept: [`Outline`] looks whether that is the object's end.
+        self.at = rest;
+        let [b'"', name @ ..] = rest else { return None };
+        let behind = skip_string(name)?;
+        let key = name.get(..name.len().saturating_sub(behind.len()).saturating_sub(1))?;
+        let [b':', value @ ..] = skip_space(behind) else { return None };
+        self.at = skip_space(value);
+        self.given = !self.at.is_empty();
+        self.given.then_some((key, Value(self.at)))
     }
 }
 
 /// The items of an array.
 #[derive(Clone, Debug)]
-pub struct Items<'a>(&'a [u8]);
+pub struct Items<'a> {
+    at: &'a [u8],
+    given: bool,
+}
 
 impl<'a> Iterator for Items<'a> {
     type Item = Value<'a>;
 
     #[inline(never)]
     fn next(&mut self) -> Option<Self::Item> {
-        let mut rest = skip_space(self.0);
-        if let [b',', after @ ..] = rest {
-            rest = skip_space(after);
-        }
-        self.0 = &[];
+        let rest = after(core::mem::take(&mut self.at), core::mem::take(&mut self.given))?;
         if matches!(rest, [b']', ..] | []) {
             return None;
         }
-        let value = Value(rest);
-        if let Some(after) = value.rest()
-            && after.len() < rest.len()
-        {
-            self.0 = after;
+        self.at = rest;
+        self.given = true;
+        Some(Value(rest))
+    }
+}
+
+/// A JSON value whose members, if it is an object, were cut out in one walk: several questions can then be asked of a long
+/// answer without walking it again.
+#[derive(Clone, Debug)]
+pub struct Outline<'a> {
+    /// The value.
+    pub value: Value<'a>,
+    /// Its members, each value cut at its end; the first 1,024 of them, none if it is no object.
+    pub members: Vec<(&'a [u8], Value<'a>)>,
+    /// What follows the value; `None` if it is cut.
+    pub rest: Option<&'a [u8]>,
+}
+
+impl<'a> Outline<'a> {
+    /// The outline of a value.
+    #[must_use]
+    #[inline(never)]
+    pub fn of(value: Value<'a>) -> Self {
+        let mut walk = value.members();
+        let mut members = Vec::with_capacity(16);
+        while members.len() < MAX_MEMBERS {
+            let Some((key, begin)) = walk.next() else { break };
+            let behind = skip_value(begin.0).filter(|behind| behind.len() < begin.0.len());
+            let own = begin.0.get(..begin.0.len().saturating_sub(behind.map_or(0, <[u8]>::len)));
+            members.push((key, Value(own.unwrap_or(begin.0))));
+            walk = Members { at: behind.unwrap_or_default(), given: false };
         }
-        Some(value)
+        let rest = match walk {
+            Members { at: [b'}', rest @ ..], given: false } if !members.is_empty() => Some(rest),
+            _ => value.rest(),
+        };
+        Self { value, members, rest }
+    }
+
+    /// Whether the value ends, with nothing but white space after it.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.rest.is_some_and(|rest| skip_space(rest).is_empty())
     }
 }
 
@@ -388,6 +437,48 @@ mod tests {
         let mut names = b"{\"a\":".repeat(50_000);
         names.push(b'1');
         assert!(Value::parse(&names).unwrap().get("b").is_none());
+    }
+
+    #[test]
+    fn a_quote_after_an_even_number_of_backslashes_ends_the_string() {
+        for (run, ends) in [(0, true), (1, false), (2, true), (3, false), (8, true), (9, false)] {
+            for before in 0..12 {
+                let body = format!("\"{}{}\" tail", "x".repeat(before), "\\".repeat(run));
+                let value = Value::parse(body.as_bytes()).unwrap();
+                assert_eq!(value.rest(), ends.then_some(&b" tail"[..]), "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_outline_says_what_a_walk_says() {
+        let whole = r#" {"a":{"b":["}",{"c":"\"]"}]},"d":7, "e" : "x" , "f":[1,2],"g":null} {"h":1}"#;
+        for (end, _) in whole.char_indices() {
+            let Some(value) = Value::parse(&whole.as_bytes()[..end]) else { continue };
+            let outline = Outline::of(value);
+            assert_eq!(outline.rest, value.rest(), "{end}");
+            let mut walked = value.members();
+            for (key, own) in &outline.members {
+                let (name, value) = walked.next().unwrap();
+                assert_eq!((*key, own.bytes()), (name, value.bytes()), "{end}");
+                assert!(own.bytes().len() >= own.0.len() || outline.rest.is_none(), "cut at its end");
+            }
+            assert!(walked.next().is_none(), "{end}");
+        }
+        for odd in
+            ["{}", "[1]", "7", "{\"a\" 1}", "{\"a\":1 \"b\":2}", "{\"a\":}", "{\"a\":[}]}", "{\"a\":1]", "{,}", "{:"]
+        {
+            let value = Value::parse(odd.as_bytes()).unwrap();
+            assert_eq!(Outline::of(value).rest, value.rest(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn an_outline_is_bounded() {
+        let body = format!("{{{}\"z\":1}} ", "\"a\":1,".repeat(5_000));
+        let outline = Outline::of(Value::parse(body.as_bytes()).unwrap());
+        assert_eq!(outline.members.len(), MAX_MEMBERS);
+        assert!(outline.is_whole());
     }
 
     #[test]

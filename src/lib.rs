@@ -40,6 +40,7 @@ mod order;
 pub mod outlook;
 pub mod policy;
 pub mod protocol;
+mod random;
 pub mod request;
 pub mod settings;
 pub mod stream;
@@ -52,12 +53,12 @@ pub mod wait_hint;
 #[cfg(all(target_arch = "wasm32", feature = "module"))]
 mod host;
 
-/// What `std` would bring along: the same allocator, and a panic that traps without a message. What formats
-/// messages that nobody sees would be several kilobytes.
+/// What `std` would bring along: an allocator, smaller than `std`'s and no hungrier, and a panic that traps without a message.
+/// What formats messages that nobody sees would be several kilobytes.
 #[cfg(all(target_arch = "wasm32", feature = "module"))]
 mod runtime {
     #[global_allocator]
-    static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+    static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
 
     #[panic_handler]
     fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

@@ -173,7 +173,7 @@ const WORDS: &[(&str, Word)] = &[
 fn read_name(name: &str, windows: (Window, Window)) -> Option<Name> {
     let (mut field, mut window, mut axis) = (None, None, None);
     for part in text::pieces(name, "-") {
-        match WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(part))?.1 {
+        match WORDS.iter().find(|(word, _)| word.len() == part.len() && word.eq_ignore_ascii_case(part))?.1 {
             Word::Field(found) => field = Some(found),
             Word::Window(found) => window = Some(found),
             // `input-tokens`: the direction says more than what is counted.
@@ -238,6 +238,10 @@ pub fn limits(provider: &str, headers: Headers<'_>, now: Instant) -> Limits {
     let windows = providers::find(provider).map_or((Window::Unknown, Window::Unknown), |p| p.windows);
     for (name, value) in headers.iter() {
         if value.len() > MAX_VALUE {
+            continue;
+        }
+        // Most headers have another first letter, and are passed over by it.
+        if !name.bytes().next().is_some_and(|first| matches!(first | 0x20, b'x' | b'a' | b'r')) {
             continue;
         }
         let rest = strip_prefix(name, "x-ratelimit-")

@@ -1,6 +1,8 @@
 //! Identifiers: ULIDs (<https://github.com/ulid/spec>), 48 bits of time and 80 of randomness, which sort by time.
 
 use crate::prelude::*;
+use crate::random::word;
+use crate::text::push_ascii;
 use crate::time::Instant;
 
 /// Crockford's base 32.
@@ -10,18 +12,20 @@ const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 #[must_use]
 pub fn ulid(now: Instant, rng: &mut fastrand::Rng) -> String {
     // 10 digits of time and 16 of randomness; two words of 40 random bits, since wasm has no wider integers.
-    let mut out = String::with_capacity(26);
-    push_digits(now.0 & 0xFFFF_FFFF_FFFF, 10, &mut out);
-    push_digits(rng.u64(..) >> 24, 8, &mut out);
-    push_digits(rng.u64(..) >> 24, 8, &mut out);
-    out
-}
-
-fn push_digits(bits: u64, places: u32, out: &mut String) {
-    for place in (0..places).rev() {
-        let digit = bits.wrapping_shr(place.saturating_mul(5)) & 31;
-        out.push(char::from(usize::try_from(digit).ok().and_then(|d| ALPHABET.get(d)).copied().unwrap_or(b'0')));
+    let mut digits = [b'0'; 26];
+    let words = [(now.0 & 0xFFFF_FFFF_FFFF, 10), (word(rng) >> 24, 8), (word(rng) >> 24, 8)];
+    let mut rest = digits.as_mut_slice();
+    for (mut bits, places) in words {
+        let Some((own, after)) = rest.split_at_mut_checked(places) else { break };
+        for digit in own.iter_mut().rev() {
+            *digit = usize::try_from(bits & 31).ok().and_then(|d| ALPHABET.get(d)).copied().unwrap_or(b'0');
+            bits >>= 5;
+        }
+        rest = after;
     }
+    let mut out = String::new();
+    push_ascii(&mut out, &digits);
+    out
 }
 
 #[cfg(test)]

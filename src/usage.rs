@@ -4,7 +4,7 @@
 //! `x_groq.usage`, `prompt_eval_count` (Ollama). Nothing is made up: what isn't said is `None`. Anthropic counts cached
 //! input apart from `input_tokens`; here `input` is all of it and `cached` what came from the cache, as elsewhere.
 
-use crate::json::{Kind, Value, push_lossy};
+use crate::json::{Kind, Outline, Value, push_lossy};
 use crate::prelude::*;
 use crate::protocol::Protocol;
 
@@ -39,11 +39,11 @@ impl Usage {
         }
     }
 
-    /// The counts of one JSON value: a whole answer, or one event of a stream.
+    /// The counts of one JSON value: a whole answer, or an item of one.
     #[must_use]
-    pub fn of_value(value: Value<'_>) -> Self {
+    pub fn of_members(members: &[(&[u8], Value<'_>)]) -> Self {
         let mut usage = Self::default();
-        for (name, value) in value.members() {
+        for &(name, value) in members {
             match name {
                 b"usage" | b"usageMetadata" => usage = usage.updated(Self::of_counts(value, 0)),
                 b"x_groq" | b"response" | b"message" | b"delta" | b"metadata" | b"interaction"
@@ -146,34 +146,36 @@ const COUNTS: &[(&str, Count)] = &[
     ("billed_units", Count::Billed),
 ];
 
-/// The usage that a whole body reports. One pass; the protocol is a hint only, since gateways mix them.
+/// The usage that a whole body reports. The protocol is a hint only, since gateways mix them.
 #[must_use]
-pub fn usage(protocol: Protocol, body: &[u8]) -> Usage {
-    let Some(value) = Value::parse(body) else { return Usage::default() };
-    match (value.kind(), protocol) {
-        (Kind::Object, _) => Usage::of_value(value),
+pub fn usage(protocol: Protocol, body: &Outline<'_>) -> Usage {
+    match (body.value.kind(), protocol) {
         // Gemini without `alt=sse`: the counts are cumulative, the last ones are the whole.
-        (Kind::Array, Protocol::GeminiGenerate | Protocol::Unknown) => {
-            value.items().fold(Usage::default(), |usage, item| usage.updated(Usage::of_value(item)))
-        }
-        _ => Usage::default(),
+        (Kind::Array, Protocol::GeminiGenerate | Protocol::Unknown) => body
+            .value
+            .items()
+            .fold(Usage::default(), |usage, item| usage.updated(Usage::of_members(&Outline::of(item).members))),
+        _ => Usage::of_members(&body.members),
     }
 }
 
-/// The model that a whole body, or one event of a stream, says has served it; at most 128 bytes of printable ASCII.
+/// The model that a whole body says has served it; at most 128 bytes of printable ASCII.
 #[must_use]
-pub fn served_model(protocol: Protocol, body: &[u8]) -> Option<String> {
-    let value = Value::parse(body)?;
-    let value = if value.kind() == Kind::Array { value.items().next()? } else { value };
-    let name = match protocol {
-        Protocol::GeminiGenerate => value.get("modelVersion"),
-        _ => None,
+pub fn served_model(protocol: Protocol, body: &Outline<'_>) -> Option<String> {
+    let first;
+    let members = if body.value.kind() == Kind::Array {
+        first = Outline::of(body.value.items().next()?);
+        &first.members
+    } else {
+        &body.members
     };
-    let name = name
-        .or_else(|| value.get("model"))
-        .or_else(|| value.get("modelVersion"))
-        .or_else(|| value.at(&["message", "model"]))
-        .or_else(|| value.at(&["response", "model"]))?;
+    let get = |name: &str| members.iter().find(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value);
+    let own = if protocol == Protocol::GeminiGenerate { get("modelVersion") } else { None };
+    let name = own
+        .or_else(|| get("model"))
+        .or_else(|| get("modelVersion"))
+        .or_else(|| get("message")?.get("model"))
+        .or_else(|| get("response")?.get("model"))?;
     let raw = name.raw_str()?;
     let mut out = String::new();
     push_lossy(&mut out, raw.get(..128).unwrap_or(raw));
@@ -185,7 +187,8 @@ mod tests {
     use super::*;
 
     fn read(body: &str) -> [Option<u64>; 4] {
-        let u = usage(Protocol::Unknown, body.as_bytes());
+        let u = Value::parse(body.as_bytes())
+            .map_or(Usage::default(), |value| usage(Protocol::Unknown, &Outline::of(value)));
         [u.input, u.output, u.cached, u.reasoning]
     }
 
@@ -237,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_model_that_served_is_read_from_where_the_protocol_says_it() {
-        let model = |body: &str| served_model(Protocol::Unknown, body.as_bytes());
+        let model = |body: &str| served_model(Protocol::Unknown, &Outline::of(Value::parse(body.as_bytes()).unwrap()));
         assert_eq!(model(r#"{"model":"gpt-5-2026"}"#).as_deref(), Some("gpt-5-2026"));
         assert_eq!(model(r#"{"modelVersion":"gemini-3"}"#).as_deref(), Some("gemini-3"));
         assert_eq!(model(r#"{"type":"message_start","message":{"model":"claude"}}"#).as_deref(), Some("claude"));

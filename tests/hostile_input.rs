@@ -13,6 +13,7 @@
 use evenkeel::classify::fingerprint::fingerprint;
 use evenkeel::classify::{Signal, TransportError, classify, providers};
 use evenkeel::headers::Headers;
+use evenkeel::json::{Outline, Value};
 use evenkeel::limits::limits;
 use evenkeel::protocol::Protocol;
 use evenkeel::time::Instant;
@@ -118,8 +119,11 @@ fn drive(provider: &str, protocol: Protocol, status: Option<u16>, stream: bool, 
     }
     let _ = wait_hint(provider, Headers(headers), body, NOW);
     let _ = limits(provider, Headers(&text), NOW);
-    let _ = usage(protocol, body);
-    let _ = served_model(protocol, body);
+    if let Some(value) = Value::parse(body) {
+        let outline = Outline::of(value);
+        let _ = usage(protocol, &outline);
+        let _ = served_model(protocol, &outline);
+    }
     assert!(fingerprint(status, body).len() <= 160);
     if let Some(id) = providers::request_id(provider, Headers(headers), body) {
         assert!(id.len() <= 128 && id.is_ascii());

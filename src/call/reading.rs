@@ -5,7 +5,6 @@
 
 use crate::body::JsonWalk;
 use crate::headers::Headers;
-use crate::json;
 use crate::policy::Policy;
 use crate::prelude::*;
 use crate::protocol::Protocol;
@@ -85,10 +84,9 @@ impl Reading {
         self.walk.feed(bytes, |_| {});
     }
 
-    /// Takes what is left of a body. One that is here in one piece is looked over at once, which is several times faster
-    /// than the walk that can stop anywhere.
-    pub(super) fn take_last(&mut self, bytes: &[u8]) {
-        if self.bytes == 0 && matches!(bytes, [b'{' | b'[', ..]) && json::is_complete(bytes) {
+    /// Takes what is left of a body. `whole`: it is all of it, and a whole JSON value.
+    pub(super) fn take_last(&mut self, bytes: &[u8], whole: bool) {
+        if whole && matches!(bytes, [b'{' | b'[', ..]) {
             self.whole = true;
             self.bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         } else {

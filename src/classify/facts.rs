@@ -60,6 +60,8 @@ pub struct Facts {
     /// `error.availability.retryable` (OpenRouter).
     pub retryable: Option<bool>,
     pub(crate) hint: Option<Hint>,
+    /// The [`word_bit`]s of the codes.
+    code_bits: u64,
     /// The body has Google's error details.
     google: bool,
     /// Which pairs of bytes occur in `text`: a text that lacks a pair of the pattern's can't contain it.
@@ -163,6 +165,17 @@ pub(crate) fn is_listed(word: &str, list: &str) -> bool {
     false
 }
 
+/// The bit of a word in a set of words: one that lacks it can't be in the set.
+pub(crate) const fn word_bit(word: &[u8]) -> u64 {
+    match word {
+        [first, .., last] => {
+            let hash = (*first as usize).wrapping_mul(7).wrapping_add(*last as usize).wrapping_add(word.len());
+            1 << (hash & 63)
+        }
+        _ => 1,
+    }
+}
+
 /// The bit of a pair of bytes in [`Facts::pairs`].
 const fn pair_bit(a: u8, b: u8) -> (usize, u64) {
     let hash = (a as usize).wrapping_mul(37).wrapping_add(b as usize);
@@ -256,6 +269,7 @@ impl Facts {
         }
         let start = self.codes.len();
         self.codes.extend(text.chars().map(|c| if c == '\n' { ' ' } else { c.to_ascii_lowercase() }));
+        self.code_bits |= word_bit(self.codes.as_bytes().get(start..).unwrap_or_default());
         self.codes.push('\n');
         if let Some(status) = number(text).and_then(|s| u16::try_from(s).ok())
             && (400..600).contains(&status)
@@ -424,7 +438,7 @@ impl Facts {
     }
 
     pub(crate) fn has_any_of(&self, mut words: Words) -> bool {
-        words.any(|word| self.codes().any(|code| code == word))
+        words.any(|word| self.code_bits & word_bit(word.as_bytes()) != 0 && self.codes().any(|code| code == word))
     }
 
     pub(crate) fn says_any_of(&self, mut patterns: Words) -> bool {

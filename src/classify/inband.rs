@@ -10,7 +10,7 @@ use crate::class::ErrorClass::{
     self, Cancelled, ContentFiltered, Overloaded, RequestTooLarge, ServerError, Timeout, Unknown,
 };
 use crate::class::Scope::{self, Model, Provider, Request};
-use crate::json::{Kind, Value};
+use crate::json::{Kind, Outline, Value};
 use crate::prelude::*;
 use crate::text;
 
@@ -182,10 +182,11 @@ impl Seen {
     }
 
     /// One value of the answer. Gives the error if it is one.
-    fn look(&mut self, event: Value<'_>) -> Option<Found> {
+    fn look(&mut self, event: &Outline<'_>) -> Option<Found> {
         let (mut failed, mut in_delta) = (false, false);
         let mut choice_error = None;
-        for (name, value) in event.members() {
+        let Outline { value: event, members, .. } = event;
+        for &(name, value) in members {
             let Some((_, part)) = PARTS.iter().find(|(known, _)| known.as_bytes() == name) else { continue };
             match part {
                 Part::Error => failed |= value.is_something(),
@@ -194,7 +195,7 @@ impl Seen {
                 }
                 Part::Object => failed |= value.scalar() == Some("error"),
                 Part::Name if value.kind() == Kind::String => {
-                    failed |= self.event_name(value.scalar().unwrap_or_default(), event);
+                    failed |= self.event_name(value.scalar().unwrap_or_default(), *event);
                 }
                 Part::Headers if value.kind() == Kind::Object => failed |= self.frame(value),
                 Part::Choices => {
@@ -225,7 +226,7 @@ impl Seen {
                     self.known |= value.bool().is_some();
                     self.ended |= value.bool() == Some(true);
                 }
-                Part::Status => failed |= self.status(value, event),
+                Part::Status => failed |= self.status(value, *event),
                 Part::Response => {
                     if let Some(status) = value.get("status") {
                         failed |= self.status(status, value);
@@ -249,7 +250,7 @@ impl Seen {
         }
         if failed {
             let beside_choice = event.get("choices").is_some();
-            let facts = Facts::of_value(event);
+            let facts = Facts::of_value(*event);
             return self.finish.filter(|f| f.class != ServerError).map(Found::Finish).or(Some(if beside_choice {
                 Found::ChoiceError(facts)
             } else {
@@ -339,8 +340,8 @@ impl Seen {
     }
 }
 
-/// A whole body.
-pub(crate) fn in_body(body: &[u8], content_type: &str, protocol_known: bool) -> Found {
+/// A whole body; `outline` is that of its first value, where somebody has it.
+pub(crate) fn in_body(body: &[u8], content_type: &str, protocol_known: bool, outline: Option<&Outline<'_>>) -> Found {
     let whole = body.len() < LOOK;
     let body = body.get(..LOOK).unwrap_or(body);
     let Some(value) = Value::parse(body) else {
@@ -353,9 +354,16 @@ pub(crate) fn in_body(body: &[u8], content_type: &str, protocol_known: bool) -> 
     };
     match value.kind() {
         Kind::Object => {
-            let Some(rest) = value.rest() else {
-                let mut seen = Seen::default();
-                return match seen.look(value) {
+            let made;
+            let outline = if let Some(outline) = outline {
+                outline
+            } else {
+                made = Outline::of(value);
+                &made
+            };
+            let mut seen = Seen::default();
+            let Some(rest) = outline.rest else {
+                return match seen.look(outline) {
                     Some(found) if !whole || matches!(found, Found::Error(_)) => found,
                     _ if whole => Found::Cut,
                     _ => seen.finish.map_or(Found::Fine, Found::Finish),
@@ -365,14 +373,11 @@ pub(crate) fn in_body(body: &[u8], content_type: &str, protocol_known: bool) -> 
             if Value::parse(rest).is_some_and(|v| v.kind() == Kind::Object) {
                 return in_stream(body, content_type);
             }
-            let mut seen = Seen::default();
-            seen.look(value).unwrap_or_else(|| seen.finish.map_or(Found::Fine, Found::Finish))
+            seen.look(outline).unwrap_or_else(|| seen.finish.map_or(Found::Fine, Found::Finish))
         }
         Kind::Array => {
-            if value.rest().is_none() && whole {
-                return in_items(value).unwrap_or(Found::Cut);
-            }
-            in_items(value).unwrap_or(Found::Fine)
+            let found = in_items(value);
+            found.unwrap_or_else(|| if whole && value.rest().is_none() { Found::Cut } else { Found::Fine })
         }
         _ if is_page(body, content_type) => Found::Page,
         _ if is_events(body) => in_stream(body, content_type),
@@ -383,7 +388,7 @@ pub(crate) fn in_body(body: &[u8], content_type: &str, protocol_known: bool) -> 
 fn in_items(array: Value<'_>) -> Option<Found> {
     let mut seen = Seen::default();
     for item in array.items().take(4096) {
-        if let Some(found) = seen.look(item) {
+        if let Some(found) = seen.look(&Outline::of(item)) {
             return Some(found);
         }
     }
@@ -427,15 +432,16 @@ pub(crate) fn in_stream(body: &[u8], content_type: &str) -> Found {
             && let Some(value) = Value::parse(rest)
         {
             events = events.saturating_add(1);
+            let outline = Outline::of(value);
             let found = if value.kind() == Kind::Array {
-                value.items().find_map(|item| seen.look(item))
+                value.items().find_map(|item| seen.look(&Outline::of(item)))
             } else {
-                seen.look(value)
+                seen.look(&outline)
             };
             if let Some(found) = found {
                 return found;
             }
-            match value.rest() {
+            match outline.rest {
                 Some(after) => rest = after,
                 None if cut => return seen.end_of_prefix(),
                 None => return Found::Cut,
@@ -461,7 +467,7 @@ pub(crate) fn in_stream(body: &[u8], content_type: &str) -> Found {
             if data.trim_ascii() == b"[DONE]" {
                 seen.ended = true;
                 seen.known = true;
-            } else if let Some(found) = Value::parse(&data).and_then(|value| seen.look(value)) {
+            } else if let Some(found) = Value::parse(&data).and_then(|value| seen.look(&Outline::of(value))) {
                 return found;
             }
             data.clear();

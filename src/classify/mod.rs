@@ -22,6 +22,7 @@ use crate::class::ErrorClass::{self, ConnectionError, Overloaded, QuotaExhausted
 use crate::class::Scope::{Provider, Request};
 pub use crate::class::{Classification, Delivery};
 use crate::headers::Headers;
+use crate::json::Outline;
 use crate::limits::limits;
 use crate::prelude::*;
 use crate::protocol::Protocol;
@@ -117,6 +118,11 @@ pub fn delivery(status: Option<u16>, error: Option<TransportError<'_>>) -> Deliv
 /// What the failure is; `None`: it is none.
 #[must_use]
 pub fn classify(signal: &Signal<'_>) -> Option<Classification> {
+    classify_outlined(signal, None)
+}
+
+/// The same, with the outline of the body's first value if somebody has it.
+pub(crate) fn classify_outlined(signal: &Signal<'_>, outline: Option<&Outline<'_>>) -> Option<Classification> {
     let Some(status) = signal.status else {
         // Neither an answer nor an error: nothing is known, and that is no success.
         return Some(custom_transport(signal, transport::classify(signal.error.unwrap_or(TransportError("")))));
@@ -131,7 +137,7 @@ pub fn classify(signal: &Signal<'_>) -> Option<Classification> {
     } else if signal.stream {
         inband::in_stream(signal.body, content_type)
     } else {
-        inband::in_body(signal.body, content_type, signal.protocol != Protocol::Unknown)
+        inband::in_body(signal.body, content_type, signal.protocol != Protocol::Unknown, outline)
     };
     let found = match found {
         // What broke the stream knows better why it is cut.

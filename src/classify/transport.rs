@@ -7,7 +7,7 @@
 //! sindresorhus/is-network-error, gemini-cli `retry.ts`.
 
 use super::TransportError;
-use super::facts::is_listed;
+use super::facts::{is_listed, word_bit};
 use crate::class::ErrorClass::{self, BadRequest, Cancelled, ConnectionError, StreamInterrupted, Timeout, Unknown};
 use crate::class::Scope::{self, Provider, Request};
 use crate::class::{Classification, Delivery};
@@ -33,6 +33,25 @@ pub struct TransportRule {
     pub retry: bool,
     /// Whether the request can have reached the provider.
     pub delivery: Delivery,
+    /// The [`word_bit`]s of the codes.
+    code_bits: u64,
+}
+
+/// The bits of words separated by `|`.
+#[allow(clippy::arithmetic_side_effects, reason = "const: a mistake doesn't compile")]
+const fn bits_of(mut words: &[u8]) -> u64 {
+    let (mut bits, mut length) = (0, 0);
+    loop {
+        if length == words.len() || matches!(words.split_at(length).1, [b'|', ..]) {
+            let (word, rest) = words.split_at(length);
+            bits |= word_bit(word);
+            let [_, rest @ ..] = rest else { return bits };
+            words = rest;
+            length = 0;
+        } else {
+            length += 1;
+        }
+    }
 }
 
 const fn t(
@@ -42,7 +61,16 @@ const fn t(
     class: ErrorClass,
     delivery: Delivery,
 ) -> TransportRule {
-    TransportRule { name, codes, texts, class, scope: Provider, retry: class.may_retry_same_target(), delivery }
+    TransportRule {
+        name,
+        codes,
+        texts,
+        class,
+        scope: Provider,
+        retry: class.may_retry_same_target(),
+        delivery,
+        code_bits: bits_of(codes.as_bytes()),
+    }
 }
 
 impl TransportRule {
@@ -103,6 +131,7 @@ pub(crate) const UNKNOWN: TransportRule = TransportRule {
     scope: Provider,
     retry: false,
     delivery: MaybeSent,
+    code_bits: 0,
 };
 
 /// The words of a message that look like a code: capitals, digits and underscores, e.g. `read ECONNRESET`.
@@ -114,24 +143,24 @@ fn codes_in(message: &str) -> impl Iterator<Item = &str> {
 
 /// The rule of a transport error.
 pub(crate) fn find(error: TransportError<'_>) -> &'static TransportRule {
-    let mut codes: Vec<&str> = Vec::new();
+    let mut codes: Vec<(u64, &str)> = Vec::new();
     let mut messages = String::new();
     for entry in text::pieces(error.0, "\u{1e}").take(MAX_DEPTH) {
         let mut fields = text::pieces(entry, "\u{1f}");
         for word in [fields.next(), fields.next()].into_iter().flatten().filter(|word| !word.is_empty()) {
-            codes.push(word);
+            codes.push((word_bit(word.as_bytes()), word));
         }
         let message = fields.rest();
         let message = message.char_indices().nth(512).and_then(|(at, _)| message.get(..at)).unwrap_or(message);
         for code in codes_in(message).take(8) {
-            codes.push(code);
+            codes.push((word_bit(code.as_bytes()), code));
         }
         messages.push_str(message);
         messages.push('\n');
     }
     messages.make_ascii_lowercase();
     let hits = |rule: &TransportRule| {
-        codes.iter().any(|code| is_listed(code, rule.codes))
+        codes.iter().any(|(bit, code)| rule.code_bits & bit != 0 && is_listed(code, rule.codes))
             || (!rule.texts.is_empty() && text::pieces(rule.texts, "|").any(|text| text::has(&messages, text)))
     };
     RULES.iter().find(|rule| hits(rule)).unwrap_or(&UNKNOWN)

@@ -155,7 +155,7 @@ fn shorten(name: &str) -> String {
     short.push('~');
     for nibble in 0..16u32 {
         let digit = (hash >> 60_u32.saturating_sub(nibble.saturating_mul(4))) & 15;
-        short.push(hex_digit(u8::try_from(digit).unwrap_or(0)));
+        short.push(char::from(hex_digit(u8::try_from(digit).unwrap_or(0))));
     }
     short
 }

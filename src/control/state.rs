@@ -48,7 +48,7 @@ impl Json<'_> {
                 c if c < ' ' => {
                     self.0.push_str("\\u00");
                     self.0.push(if c < '\u{10}' { '0' } else { '1' });
-                    self.0.push(hex_digit(c as u8));
+                    self.0.push(char::from(hex_digit(c as u8)));
                 }
                 c => self.0.push(c),
             }

@@ -6,7 +6,7 @@
 //! What is kept depends on byte positions alone, so any chunking leaves the same bytes here.
 
 use crate::prelude::*;
-use memchr::memchr2;
+use crate::text::find_either;
 
 /// Bytes of an event that are kept unchanged.
 pub(crate) const RAW_MAX: usize = 8 * 1024;
@@ -84,7 +84,7 @@ impl Held {
         };
         while let Some((byte, behind)) = rest.split_first() {
             if lexer.in_string && !lexer.escaped && lexer.run >= STRING_KEEP {
-                let skip = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+                let skip = find_either(b'"', b'\\', rest).unwrap_or(rest.len());
                 if skip > 0 {
                     rest = rest.get(skip..).unwrap_or_default();
                     continue;

@@ -6,7 +6,7 @@
 use super::held::{Held, RAW_MAX};
 use super::lines::Place;
 use super::scan::{Cut, Found, Kind};
-use memchr::memchr2;
+use crate::text::find_either;
 
 /// Reads the elements of an array, or one object.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +66,7 @@ impl JsonValues {
             return;
         }
         let rest = chunk.get(*at..).unwrap_or_default();
-        let Some(length) = memchr2(b'"', b'\\', rest) else {
+        let Some(length) = find_either(b'"', b'\\', rest) else {
             *at = chunk.len();
             return;
         };

@@ -4,7 +4,7 @@
 //! since a bare CR or LF can't stand inside of a JSON string.
 
 use super::held::{Held, RAW_MAX};
-use memchr::memchr2;
+use crate::text::find_either;
 
 /// A finished line: in the chunk that is being read, or put together from several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +50,14 @@ impl Lines {
         }
         let rest = chunk.get(*at..).filter(|rest| !rest.is_empty())?;
         let start = *at;
-        let Some(length) = memchr2(b'\n', b'\r', rest) else {
+        let Some(length) = find_either(b'\n', b'\r', rest) else {
             self.held.push(rest);
             *at = chunk.len();
             return None;
         };
         let end = start.wrapping_add(length);
         *at = end.wrapping_add(1);
-        if chunk.get(end) == Some(&b'\r') {
+        if let Some(b'\r') = chunk.get(end) {
             self.after_cr = true;
             self.skip_lf(chunk, at);
         }

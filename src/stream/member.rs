@@ -19,7 +19,7 @@ const fn zero_bytes(word: u64) -> u64 {
 }
 
 /// Where the string ends whose inside begins at `at`: the place of its closing quote.
-fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         while let Some(word) = bytes.get(at..at.wrapping_add(8)).and_then(|w| w.first_chunk::<8>()) {
             let word = u64::from_le_bytes(*word);
@@ -29,7 +29,7 @@ fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
                 continue;
             }
             at = at.wrapping_add((hit.trailing_zeros() >> 3) as usize);
-            if bytes.get(at) == Some(&b'"') {
+            if let Some(b'"') = bytes.get(at) {
                 return Some(at);
             }
             at = at.wrapping_add(2);
@@ -45,12 +45,56 @@ fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
+/// Where a number or a word ends that begins at `at`.
+pub(crate) fn scalar_end(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(byte) = bytes.get(at) {
+        if matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' | b'"' | b':' | b'{' | b'[') {
+            break;
+        }
+        at = at.wrapping_add(1);
+    }
+    at
+}
+
 /// Whether `bytes` begin with `prefix`, eight bytes at a time: in wasm a plain comparison goes byte by byte.
-fn starts_with(bytes: &[u8], prefix: &[u8]) -> bool {
+pub(crate) fn starts_with(bytes: &[u8], prefix: &[u8]) -> bool {
     let Some(bytes) = bytes.get(..prefix.len()) else { return false };
     let ((ours, our_rest), (theirs, their_rest)) = (bytes.as_chunks::<8>(), prefix.as_chunks::<8>());
     let same = |(a, b): (&[u8; 8], &[u8; 8])| u64::from_le_bytes(*a) == u64::from_le_bytes(*b);
     ours.iter().zip(theirs).all(same) && our_rest == their_rest
+}
+
+/// The most marks that are kept.
+const MAX_MARKS: usize = 8;
+
+/// Values that were stepped over without being looked at: strings, with their quotes, that are not empty, and numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marks {
+    spans: [(u16, u16); MAX_MARKS],
+    count: usize,
+}
+
+impl Marks {
+    pub(crate) fn push(&mut self, start: usize, end: usize) {
+        let span = u16::try_from(start).ok().zip(u16::try_from(end).ok());
+        match (self.spans.get_mut(self.count), span) {
+            (Some(slot), Some(span)) => {
+                *slot = span;
+                self.count = self.count.wrapping_add(1);
+            }
+            _ => self.count = usize::MAX,
+        }
+    }
+
+    /// Whether there were more than are kept.
+    pub(crate) const fn are_too_many(&self) -> bool {
+        self.count > MAX_MARKS
+    }
+
+    /// Begin and end of each, in order.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.spans.iter().take(self.count).map(|(start, end)| (usize::from(*start), usize::from(*end)))
+    }
 }
 
 /// A place in a JSON text.
@@ -59,26 +103,29 @@ pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
     bad: bool,
+    marks: Marks,
 }
 
 impl<'a> Cursor<'a> {
     /// The beginning of `bytes`.
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, bad: false }
+        Self { bytes, at: 0, bad: false, marks: Marks { spans: [(0, 0); MAX_MARKS], count: 0 } }
     }
 
-    /// Everything that lies behind the cursor.
-    pub(crate) fn consumed(&self) -> &'a [u8] {
-        self.bytes.get(..self.at).unwrap_or_default()
+    /// What was stepped over so far.
+    pub(crate) const fn marks(&self) -> &Marks {
+        &self.marks
     }
 
-    /// Moves behind `prefix`, if the text begins with it; whether it does.
-    pub(crate) fn skip_prefix(&mut self, prefix: &[u8]) -> bool {
-        let found = !prefix.is_empty() && starts_with(self.bytes, prefix);
-        if found {
-            self.at = prefix.len();
+    /// Steps over a string, and marks it unless it is empty; whether it is not.
+    #[inline]
+    fn pass_string(&mut self) -> bool {
+        let start = self.at;
+        let full = !self.raw_string().is_empty();
+        if full {
+            self.marks.push(start, self.at);
         }
-        found
+        full
     }
 
     /// Whether the text stopped being JSON somewhere.
@@ -223,7 +270,7 @@ impl<'a> Cursor<'a> {
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn truthy(&mut self) -> bool {
         match self.peek() {
-            b'"' => !self.raw_string().is_empty(),
+            b'"' => self.pass_string(),
             b'n' | b'f' | b'0' => {
                 self.skip();
                 false
@@ -256,23 +303,24 @@ impl<'a> Cursor<'a> {
     pub(crate) fn skip(&mut self) {
         match self.peek() {
             b'"' => {
-                self.raw_string();
+                self.pass_string();
             }
             b'{' | b'[' => self.skip_container(),
             0 | b'}' | b']' | b',' | b':' => self.fail(),
-            _ => self.scalar(),
+            first => {
+                let start = self.at;
+                self.scalar();
+                if matches!(first, b'-' | b'0'..=b'9') {
+                    self.marks.push(start, self.at);
+                }
+            }
         }
     }
 
     /// Skips what is left of a number or a word.
     #[inline]
     fn scalar(&mut self) {
-        while let Some(byte) = self.bytes.get(self.at) {
-            if matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' | b'"' | b':' | b'{' | b'[') {
-                break;
-            }
-            self.step();
-        }
+        self.at = scalar_end(self.bytes, self.at);
     }
 
     fn skip_container(&mut self) {

@@ -32,6 +32,7 @@ mod ndjson;
 mod protocol;
 mod scan;
 mod sse;
+mod template;
 mod word;
 
 pub use error_event::error_event;

@@ -74,7 +74,7 @@ impl Sse {
     fn line(&mut self, chunk: &[u8], place: Place, pending: &mut Pending) -> Option<Found> {
         let line = place.of(chunk, self.lines.held());
         if let Some(value) = line.strip_prefix(b"data:").filter(|_| self.bare.is_none()) {
-            let skip = if value.first() == Some(&b' ') { 6 } else { 5 };
+            let skip = if let [b' ', ..] = value { 6 } else { 5 };
             match place {
                 Place::Chunk(from, to) if pending.is_none() && !self.has_data => {
                     *pending = Some((from.wrapping_add(skip), to));

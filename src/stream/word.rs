@@ -127,7 +127,7 @@ pub(crate) fn word(name: &[u8]) -> Word {
     loop {
         match TABLE.get(slot % SLOTS) {
             None | Some(Word::Other) => return Word::Other,
-            Some(word) if HASHES.get(*word as usize) == Some(&hash) => return *word,
+            Some(word) if HASHES.get(*word as usize).is_some_and(|own| *own == hash) => return *word,
             Some(_) => slot = slot.wrapping_add(1),
         }
     }

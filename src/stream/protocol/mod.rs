@@ -14,6 +14,7 @@ mod responses;
 use super::facts::{StreamFacts, safe_text};
 use super::member::Cursor;
 use super::scan::Kind;
+use super::template::Template;
 use super::word::{Word, word};
 use crate::prelude::*;
 use crate::protocol::Protocol;
@@ -83,13 +84,27 @@ pub(crate) struct Reader {
     protocol: Protocol,
     choices: Choices,
     finished: bool,
-    /// A Bedrock invoke chunk's decoded payload; an OpenAI stream's common beginning of events.
+    /// A Bedrock invoke chunk's decoded payload.
     scratch: Vec<u8>,
+    template: Template,
 }
 
 impl Reader {
-    pub(crate) const fn new(protocol: Protocol) -> Self {
-        Self { protocol, choices: Choices { seen: 0, finished: 0 }, finished: false, scratch: Vec::new() }
+    pub(crate) fn new(protocol: Protocol) -> Self {
+        let (choices, template) = (Choices::default(), Template::default());
+        Self { protocol, choices, finished: false, scratch: Vec::new(), template }
+    }
+
+    /// Forgets the last event, so that the next one is read whatever it is like.
+    #[cfg(test)]
+    pub(crate) fn forget_last(&mut self) {
+        self.template.forget();
+    }
+
+    /// Whether an event is like the last one.
+    #[cfg(test)]
+    pub(crate) fn recognises(&mut self, name: &[u8], data: &[u8]) -> bool {
+        self.template.meaning_of(name, data).is_some()
     }
 
     /// Whether the answer has finished, all of its choices.
@@ -99,7 +114,7 @@ impl Reader {
 
     /// Memory that is taken, in bytes.
     pub(crate) fn capacity(&self) -> usize {
-        self.scratch.capacity()
+        self.scratch.capacity().saturating_add(self.template.capacity())
     }
 
     /// Reads an event. `truncated`: its end was not kept.
@@ -126,6 +141,12 @@ impl Reader {
             }
         }
         let data = data.trim_ascii();
+        if kind == Kind::Event
+            && !truncated
+            && let Some(same) = self.template.meaning_of(name, data)
+        {
+            return same;
+        }
         let word_of_name = word(name);
         m.error = word_of_name == Word::Error;
         if data.is_empty() {
@@ -136,6 +157,7 @@ impl Reader {
             (m.terminal, m.aside) = (true, true);
             return m;
         }
+        self.template.forget();
         let mut c = Cursor::new(data);
         let in_array = c.peek() == b'[';
         if in_array && c.enter(b'[') && !c.item() {
@@ -149,6 +171,9 @@ impl Reader {
         self.object(&mut c, name, word_of_name, &mut m, facts);
         m.malformed = (c.is_bad() || (!in_array && c.peek() != 0)) && !truncated;
         self.finished |= m.finish != Finish::None;
+        if kind == Kind::Event && !truncated {
+            self.template.learn(name, data, c.marks(), m);
+        }
         m
     }
 
@@ -165,7 +190,7 @@ impl Reader {
             }
             Protocol::CohereChat => cohere::read(c, name, m, facts),
             Protocol::OllamaChat => ollama::read(c, m, facts),
-            _ => openai::read(c, m, facts, &mut self.choices, &mut self.scratch),
+            _ => openai::read(c, m, facts, &mut self.choices),
         }
     }
 }

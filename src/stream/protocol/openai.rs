@@ -15,48 +15,19 @@
 //! ggml-org/llama.cpp#16104.
 
 use super::{Choices, Finish, Meaning, finish};
-use crate::prelude::*;
 use crate::stream::facts::StreamFacts;
 use crate::stream::member::Cursor;
 use crate::stream::word::Word;
 
-/// Longest beginning of an event that is remembered, in bytes.
-const MAX_PREFIX: usize = 512;
-
-/// Reads an event. `prefix` is what events of this stream begin with, up to `"choices":`, where that said nothing (`id`,
-/// `object`, `created`, `model`): the same bytes say nothing again, and are stepped over at once.
-pub(super) fn read(
-    c: &mut Cursor<'_>,
-    m: &mut Meaning,
-    facts: &mut StreamFacts,
-    choices: &mut Choices,
-    prefix: &mut Vec<u8>,
-) {
-    let mut silent = !c.skip_prefix(prefix);
-    if !silent {
-        read_choices(c, m, facts, choices);
-    }
+pub(super) fn read(c: &mut Cursor<'_>, m: &mut Meaning, facts: &mut StreamFacts, choices: &mut Choices) {
     while let Some(key) = c.key() {
         match key {
-            Word::Choices => {
-                if silent && *m == Meaning::default() && c.consumed().len() <= MAX_PREFIX {
-                    prefix.clear();
-                    prefix.extend_from_slice(c.consumed());
-                }
-                silent = false;
-                read_choices(c, m, facts, choices);
-            }
+            Word::Choices => read_choices(c, m, facts, choices),
             Word::Error => m.error |= c.truthy(),
             Word::Object | Word::Type => m.error |= c.word() == Word::Error,
             Word::Model => facts.read_model(c),
-            Word::Usage => {
-                silent = false;
-                facts.usage.read(c);
-            }
-            Word::XGroq => {
-                silent = false;
-                read_groq(c, m, facts);
-            }
+            Word::Usage => facts.usage.read(c),
+            Word::XGroq => read_groq(c, m, facts),
             Word::Response | Word::Token => m.content |= c.non_empty(),
             Word::GeneratedText => {
                 if c.truthy() {
