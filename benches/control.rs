@@ -56,6 +56,7 @@ fn calls(name: &str, organisations: usize, models: usize) {
         keys: vec![format!("key-{n}")],
         models: None,
         weight: 1,
+        preflight: false,
     });
     let config = ControlConfig { pools: pools.collect(), ..ControlConfig::default() };
     let mut control = Control::new(config).unwrap();

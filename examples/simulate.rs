@@ -42,6 +42,7 @@ fn main() {
             .expect("a string takes it");
         lines.push((policy, runs[0].sent_series[40..160].to_vec()));
     }
+    text.push_str(ALONE);
     text.push_str("\n![Requests that reach the provider, each second](simulation.svg)\n");
 
     text.push_str(
@@ -122,6 +123,13 @@ written (4 attempts, full jitter, no hints), the default of the official SDKs (2
 60 s), three layers that make three attempts each, and evenkeel with its defaults, once with one control plane for all \
 clients (a server, a busy isolate) and once with one for each client, which knows nothing of the others (the worst \
 case of many isolates). evenkeel here is the control plane and the backoff with a short loop around them.\n";
+
+const ALONE: &str = "\nWhy the clients that know nothing of each other come back late: each has its own requests to learn from, one in \
+five seconds. To be back five seconds after the recovery each would have to send every one of them to the dead \
+provider, that is to have no breaker; the client of the next section may spend four on the whole minute. Cooldowns of \
+7.5, 15 and 30 s are what these four allow, and most clients come upon the recovery within the last of them. A breaker \
+that sees more traffic does not wait for its cooldown: once it has refused fifty calls it probes each second, which is \
+why the one control plane is back within two seconds.\n";
 
 fn play_all(seeds: u64, scenario: impl Fn(u64) -> simulated::Scenario, policy: Policy) -> Vec<Report> {
     (1..=seeds).map(|seed| simulated::play(&scenario(seed), policy)).collect()

@@ -314,7 +314,11 @@ impl Call {
         match (input, &mut self.state) {
             (Input::Start, State::Done) if self.ending.is_none() => self.start(world),
             (Input::Cancelled, state) if !matches!(state, State::Done) => self.cancel(world),
-            (Input::Timer | Input::Woken, State::Admitting { .. }) => self.admit(world),
+            (Input::Woken, State::Admitting { .. }) => self.admit(world),
+            (Input::Timer, State::Admitting { until }) => {
+                self.now = self.now.max(*until);
+                self.admit(world)
+            }
             (Input::Timer, State::Backoff { until }) => {
                 self.now = self.now.max(*until);
                 self.queued_since = self.now;
@@ -518,6 +522,8 @@ impl Call {
             .permit
             .and_then(|permit| world.control.bucket(permit.bucket))
             .map_or_else(|| self.spec.facts.provider.clone(), clean);
+        let passed_over = self.permit.and_then(|permit| world.control.passed_over(permit.id));
+        let passed_over = passed_over.map(|other| (clean(other.bucket), other.estimate, other.remaining));
         self.answer_kept = false;
         self.attempt = Some(AttemptRecord {
             attempt_id: ulid(self.now, world.rng),
@@ -527,6 +533,7 @@ impl Call {
             started_at: self.now,
             finished_at: self.now,
             queue,
+            passed_over,
             ..AttemptRecord::default()
         });
         self.state = State::Head;

@@ -10,6 +10,8 @@ use crate::prelude::*;
 use crate::text::push_number;
 use crate::time::{Instant, Millis};
 
+/// Separates what stands in one field.
+const ITEM: char = '\u{1d}';
 /// Separates the fields of a packed record.
 pub const FIELD: char = '\u{1f}';
 /// Ends a packed record.
@@ -150,6 +152,9 @@ pub struct AttemptRecord {
     pub bytes: u64,
     /// Events of a stream whose JSON was broken; they were passed on.
     pub malformed_events: u64,
+    /// The bucket whose turn it was, and that would have answered too late: its name, the time that an attempt there was
+    /// expected to take, and the time that there was.
+    pub passed_over: Option<(String, Millis, Millis)>,
 }
 
 /// How a logical request ended.
@@ -224,6 +229,7 @@ pub const ATTEMPT_FIELDS: &[&str] = &[
     "longest_gap_ms",
     "bytes",
     "malformed_events",
+    "passed_over",
 ];
 
 /// Names of the fields of a packed call record, in order; the first is the tag.
@@ -320,7 +326,15 @@ impl AttemptRecord {
             Some(false) => "0",
             None => "",
         });
-        p.maybe(ms(self.longest_gap)).number(self.bytes).number(self.malformed_events).end();
+        p.maybe(ms(self.longest_gap)).number(self.bytes).number(self.malformed_events).text("");
+        if let Some((bucket, estimate, remaining)) = &self.passed_over {
+            p.out.push_str(bucket);
+            for ms in [estimate, remaining] {
+                p.out.push(ITEM);
+                push_number(p.out, ms.0);
+            }
+        }
+        p.end();
     }
 }
 
@@ -407,6 +421,7 @@ mod tests {
             longest_gap: None,
             bytes: 213,
             malformed_events: 0,
+            passed_over: Some(("openai/a/gpt-5".into(), Millis(9_000), Millis(4_000))),
         };
         let mut out = String::new();
         attempt.pack(&call(), &mut out);
@@ -414,6 +429,7 @@ mod tests {
         assert_eq!(fields.len(), ATTEMPT_FIELDS.len());
         let of = |name: &str| fields[ATTEMPT_FIELDS.iter().position(|f| *f == name).unwrap()];
         assert_eq!((of("type"), of("latency_ms"), of("http_status"), of("bytes")), ("attempt", "15", "429", "213"));
+        assert_eq!(of("passed_over"), "openai/a/gpt-5\u{1d}9000\u{1d}4000");
         assert_eq!((of("error_class"), of("decision"), of("first_token_ms")), ("rate_limited", "retry", ""));
     }
 

@@ -1,8 +1,8 @@
 //! The control plane's settings as they cross the border: a packed string, read once.
 //!
 //! A record a setting (U+001E), fields by U+001F; an empty field keeps the default. The TypeScript side has checked
-//! types and ranges before (`pkg/src/config.ts`), with the option's own path in its error; what is checked here again is
-//! what only the whole can tell, such as a key id that two pools share.
+//! them (`pkg/src/config.ts`), with the option's own path in its error: the same as [`ControlConfig::validate`] does, which
+//! would be 2 KB of the download to say it twice.
 //!
 //! | record | fields |
 //! | --- | --- |
@@ -10,7 +10,7 @@
 //! | `breaker` | `off`, or failure rate in thousandths, minimum requests, window, consecutive failures, cooldown; then the provider (empty: all) |
 //! | `concurrency` | `off`, or max, min, adaptive (0 or 1), queue ms, max queued |
 //! | `tenant` | name (empty: all others), concurrency, requests and tokens a minute, share in thousandths, weight |
-//! | `pool` | provider, organisation, weight, models, key ids (the last two separated by U+001D) |
+//! | `pool` | provider, organisation, weight, models, key ids (the last two separated by U+001D), preflight (1) |
 
 use crate::control::{BreakerConfig, ConcurrencyConfig, ControlConfig, PoolConfig, RetryBudgetConfig, TenantLimits};
 use crate::prelude::*;
@@ -156,7 +156,8 @@ fn pool(fields: &mut Fields<'_>) -> PoolConfig {
     let weight = fields.number(1);
     let models = fields.list();
     let keys = fields.list();
-    PoolConfig { provider, organisation, keys, models: (!models.is_empty()).then_some(models), weight }
+    let preflight = fields.text() == "1";
+    PoolConfig { provider, organisation, keys, models: (!models.is_empty()).then_some(models), weight, preflight }
 }
 
 #[cfg(test)]
@@ -193,8 +194,9 @@ mod tests {
             &["tenant", "", "4", "60", "1000", "500", "2"],
             &["tenant", "acme", "", "", "", "", "3"],
             &["pool", "openai", "org-a", "2", "gpt-5\u{1d}gpt-5-mini", "k1\u{1d}k2"],
-            &["pool", "openai", "org-b", "", "", "k3"],
+            &["pool", "openai", "org-b", "", "", "k3", "1"],
         ]));
+        assert_eq!((config.pools[0].preflight, config.pools[1].preflight), (false, true));
         assert_eq!(config.retry_budget.map(|b| (b.ratio_per_mille, b.min_per_second_milli)), Some((100, 2_000)));
         let breaker = config.breaker.unwrap();
         assert_eq!(

@@ -48,7 +48,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 900)
 }
 
-fn config(max: Option<u32>, tenants: bool, pools: bool) -> ControlConfig {
+fn config(max: Option<u32>, tenants: bool, pools: bool, preflight: bool) -> ControlConfig {
     let mut config = ControlConfig {
         concurrency: Some(ConcurrencyConfig { max, ..ConcurrencyConfig::default() }),
         breaker: Some(BreakerConfig { consecutive_failures: 3, cooldown: Millis(1_000), ..BreakerConfig::default() }),
@@ -73,6 +73,7 @@ fn config(max: Option<u32>, tenants: bool, pools: bool) -> ControlConfig {
             keys: vec![organisation.to_string() + "1", organisation.to_string() + "2"],
             models: None,
             weight: 1,
+            preflight,
         });
     }
     config
@@ -86,12 +87,15 @@ struct Model {
     /// Buckets by when a hint lets them be used again: (said at, end).
     hinted: BTreeMap<u64, (u64, u64)>,
     disabled: Vec<KeyId>,
+    /// Buckets that have answered well.
+    proven: std::collections::BTreeSet<u64>,
     /// Permits whose end was seen to come; a clock that goes back does not give them back.
     lapsed: std::collections::BTreeSet<u64>,
 }
 
 fn run(config: ControlConfig, steps: &[Step], only_cancelled: bool) -> Result<u64, TestCaseError> {
     let max = config.concurrency.and_then(|concurrency| concurrency.max);
+    let preflight = config.pools.iter().any(|pool| pool.preflight);
     let mut control = Control::new(config).expect("the configuration is valid");
     let mut model = Model::default();
     let mut now: u64 = 1_000_000;
@@ -138,6 +142,12 @@ fn run(config: ControlConfig, steps: &[Step], only_cancelled: bool) -> Result<u6
                             });
                             prop_assert_eq!(others.count(), 0, "two probes of one model");
                         }
+                        if preflight && !model.proven.contains(&permit.bucket.0) {
+                            let others = model.held.values().filter(|(other, _)| {
+                                other.bucket == permit.bucket && !model.lapsed.contains(&other.id.0)
+                            });
+                            prop_assert_eq!(others.count(), 0, "a call beside a preflight");
+                        }
                         model.held.insert(*call, (permit, *name));
                         if let Some(max) = max {
                             let live = model.held.values().filter(|(other, _)| {
@@ -178,6 +188,9 @@ fn run(config: ControlConfig, steps: &[Step], only_cancelled: bool) -> Result<u6
                 let outcome =
                     Outcome { class, scope, wait_hint: hint, limits: limits.as_slice(), ..Outcome::default() };
                 control.settle(permit.id, &outcome, Instant(now));
+                if class.is_none() {
+                    model.proven.insert(permit.bucket.0);
+                }
                 if model.lapsed.contains(&permit.id.0) {
                     continue; // it may have been forgotten
                 }
@@ -237,10 +250,10 @@ fn settings(cases: u32) -> ProptestConfig {
 #[test]
 fn permits_hints_probes_and_keys_hold_over_any_history() {
     let asked = std::cell::Cell::new(0);
-    let input = (steps(), proptest::option::of(1..6_u32), any::<bool>(), any::<bool>());
+    let input = (steps(), proptest::option::of(1..6_u32), any::<bool>(), any::<bool>(), any::<bool>());
     TestRunner::new(settings(450))
-        .run(&input, |(steps, max, tenants, pools)| {
-            asked.set(asked.get() + run(config(max, tenants, pools), &steps, false)?);
+        .run(&input, |(steps, max, tenants, pools, preflight)| {
+            asked.set(asked.get() + run(config(max, tenants, pools, preflight), &steps, false)?);
             Ok(())
         })
         .unwrap();
@@ -248,7 +261,7 @@ fn permits_hints_probes_and_keys_hold_over_any_history() {
 }
 
 proptest! {
-    #![proptest_config(settings(200))]
+    #![proptest_config(settings(500))]
 
     #[test]
     fn the_retry_budget_never_goes_below_zero_and_bounds_retries_at_its_ratio(
@@ -281,18 +294,18 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(settings(40))]
+    #![proptest_config(settings(250))]
 
     #[test]
     fn cancelled_calls_open_nothing_cool_nothing_and_disable_nothing(
-        steps in steps(), pools in any::<bool>()
+        steps in steps(), pools in any::<bool>(), preflight in any::<bool>()
     ) {
-        run(config(Some(4), true, pools), &steps, true)?;
+        run(config(Some(4), true, pools, preflight), &steps, true)?;
     }
 
     #[test]
     fn a_snapshot_of_anything_is_taken_in_without_harm(text in "(breaker|key|cooling|limit|\t|\n|[0-9]{1,20}|p|x|[a-z_]{1,9}|\\PC){0,60}") {
-        let mut control = Control::new(config(None, false, true)).unwrap();
+        let mut control = Control::new(config(None, false, true, true)).unwrap();
         control.restore(&text, Instant(5));
         let mut state = String::new();
         control.state_json(Instant(6), &mut state);

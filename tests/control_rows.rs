@@ -25,6 +25,7 @@ fn pool(organisation: &str, keys: &[&str]) -> PoolConfig {
         keys: keys.iter().map(|key| (*key).into()).collect(),
         models: None,
         weight: 1,
+        preflight: false,
     }
 }
 

@@ -1,7 +1,22 @@
 /** Checks the options of `createKeel` and turns them into the flat values that the core takes. */
 
 import { Budget } from "./budget.js";
-import { KeelConfigError } from "./errors.js";
+import {
+  boolean,
+  type Check,
+  CONTROL,
+  func,
+  items,
+  ms,
+  number,
+  object,
+  oneOf,
+  orFalse,
+  some,
+  string,
+  whole,
+} from "./checks.js";
+import { CLASSES, KeelConfigError } from "./errors.js";
 import type {
   BreakerOptions,
   BudgetParts,
@@ -11,6 +26,7 @@ import type {
   Pool,
   ProviderOptions,
   RetryOptions,
+  Rule,
   StreamOptions,
   TimeoutOptions,
 } from "./types.js";
@@ -62,68 +78,7 @@ export const PROTOCOLS = [
 const JITTERS = ["full", "equal", "decorrelated", "none"] as const;
 const COMMITS = ["head", "first-event", "first-content", "end"] as const;
 const PRESETS = ["standard", "interactive", "background"] as const;
-const MAX_MS = 2_147_483_647;
 const MAX_BYTES = 1_073_741_824;
-
-type Check = (value: unknown, path: string) => void;
-
-function number(min: number, max: number, what = "a number"): Check {
-  return (value, path) => {
-    if (typeof value !== "number" || !(value >= min && value <= max)) {
-      throw new KeelConfigError(path, value, `${what} from ${min} to ${max}`);
-    }
-  };
-}
-
-function whole(min: number, max: number): Check {
-  const range = number(min, max, "a whole number");
-  return (value, path) => {
-    range(value, path);
-    if (!Number.isInteger(value)) throw new KeelConfigError(path, value, `a whole number from ${min} to ${max}`);
-  };
-}
-
-const ms = (min: number, max = MAX_MS): Check => number(min, max, "milliseconds");
-
-function oneOf(values: readonly string[]): Check {
-  const expected = `one of ${values.map((v) => JSON.stringify(v)).join(", ")}`;
-  return (value, path) => {
-    if (typeof value !== "string" || !values.includes(value)) throw new KeelConfigError(path, value, expected);
-  };
-}
-
-const func: Check = (value, path) => {
-  if (typeof value !== "function") throw new KeelConfigError(path, value, "a function");
-};
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-const CONTROL = /[\u0000-\u001f\u007f]/;
-
-function string(max: number): Check {
-  return (value, path) => {
-    if (typeof value !== "string" || value.length === 0 || value.length > max || CONTROL.test(value)) {
-      throw new KeelConfigError(path, value, `a string of 1 to ${max} characters, none of them a control character`);
-    }
-  };
-}
-
-function object(members: Record<string, Check>): Check {
-  return (value, path) => {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      throw new KeelConfigError(path, value, "an object");
-    }
-    for (const [name, member] of Object.entries(value)) {
-      const at = path === "" ? name : `${path}.${name}`;
-      const check = Object.hasOwn(members, name) ? members[name] : undefined;
-      if (check === undefined) {
-        // Never shown: somebody may have given a key as an option.
-        const got = typeof member === "string" ? Symbol.for("string") : member;
-        throw new KeelConfigError(at, got, `no such member; known are ${Object.keys(members).join(", ")}`);
-      }
-      if (member !== undefined) check(member, at);
-    }
-  };
-}
 
 /** A clock may have more than it needs, and have it from its class. */
 const clock: Check = (value, path) => {
@@ -131,12 +86,6 @@ const clock: Check = (value, path) => {
     func((value as Partial<Clock> | null)?.[name], `${path}.${name}`);
   }
 };
-
-const orFalse =
-  (check: Check): Check =>
-  (value, path) => {
-    if (value !== false) check(value, path);
-  };
 
 const sink: Check = (value, path) => {
   const sinks: unknown[] = Array.isArray(value) ? value : [value];
@@ -185,8 +134,37 @@ const match: Check = (value, path) => {
   });
 };
 
-const array: Check = (value, path) => {
-  if (!Array.isArray(value)) throw new KeelConfigError(path, value, "an array");
+const word: Check = (value, path) => {
+  if (typeof value !== "string" || value === "" || new TextEncoder().encode(value).length > 256)
+    throw new KeelConfigError(path, value, "a string of 1 to 256 bytes");
+};
+
+const status: Check = (value, path) => {
+  const text = typeof value === "number" || typeof value === "string" ? String(value) : "";
+  const [, from, to] = /^(?:[1-5]xx| *([1-5]\d\d) *(?:- *([1-5]\d\d) *)?)$/.exec(text) ?? ["", "1", "0"];
+  if (Number(from) > Number(to))
+    throw new KeelConfigError(path, value, 'a status of 100 to 599, a range "500-599", or a family "5xx"');
+};
+
+const RULE = object({
+  name: word,
+  status: some(status),
+  code: some(word),
+  type: some(word),
+  text: some(word),
+  class: oneOf(CLASSES),
+  scope: oneOf(["request", "key", "bucket", "model", "provider"]),
+  retryable: boolean,
+  waitMs: ms(0, 31_622_400_000),
+});
+
+/** As `CustomRule::parse_all` in `src/classify/custom.rs`, which reads them when the core is made. */
+const rule: Check = (value, path) => {
+  RULE(value, path);
+  const { class: is, status, code, type, text } = value as Partial<Rule>;
+  if (is === undefined) throw new KeelConfigError(`${path}.class`, is, "an error class");
+  if ((status ?? code ?? type ?? text) === undefined)
+    throw new KeelConfigError(path, value, "at least one of status, code, type and text");
 };
 
 const BREAKER = orFalse(
@@ -203,7 +181,7 @@ const PROVIDER = object({
   breaker: BREAKER,
   match,
   protocol: oneOf(PROTOCOLS),
-  rules: array,
+  rules: items(0, 256, rule),
   retry: object(RETRY),
   timeouts: TIMEOUTS,
 });
@@ -254,15 +232,7 @@ const KEY = object({
   },
 });
 
-const each =
-  (check: Check): Check =>
-  (value, path) => {
-    if (!Array.isArray(value) || value.length === 0)
-      throw new KeelConfigError(path, value, "an array that is not empty");
-    value.forEach((one: unknown, at) => {
-      check(one, `${path}[${at}]`);
-    });
-  };
+const each = (check: Check): Check => items(1, 1_000_000, check);
 
 const url: Check = (value, path) => {
   let protocol = "";
@@ -281,6 +251,7 @@ const POOL = object({
   models: each(string(128)),
   baseURL: url,
   weight: whole(1, 1_000),
+  preflight: boolean,
 });
 
 const pools: Check = (value, path) => {
@@ -317,9 +288,7 @@ const OPTIONS = object({
     object({
       max: whole(1, 1_000_000),
       min: whole(1, 1_000_000),
-      adaptive: (value, path) => {
-        if (typeof value !== "boolean") throw new KeelConfigError(path, value, "true or false");
-      },
+      adaptive: boolean,
       queueMs: ms(0),
       maxQueued: whole(0, 1_000_000),
     }),
@@ -536,7 +505,7 @@ function control({
     const packed = [count(calls), count(requestsPerMinute), count(tokensPerMinute), milli(share), count(weight)];
     records.push(["tenant", name === "default" ? "" : name, ...packed]);
   }
-  for (const { provider: name, organisation, weight, models, keys } of keyed ?? []) {
+  for (const { provider: name, organisation, weight, models, keys, preflight } of keyed ?? []) {
     records.push([
       "pool",
       name,
@@ -544,6 +513,7 @@ function control({
       count(weight),
       (models ?? []).join(ITEM),
       keys.map(({ id }) => id).join(ITEM),
+      preflight === true ? "1" : "",
     ]);
   }
   return records.map((fields) => fields.join(FIELD)).join(RECORD);
@@ -554,6 +524,9 @@ export function readOptions(options: KeelOptions): CoreConfig {
   OPTIONS(options, "");
   const retry = options.retry ?? {};
   checkBackoff(retry, "retry");
+  const { min, max } = options.concurrency || {};
+  if (min !== undefined && max !== undefined && min > max)
+    throw new KeelConfigError("concurrency.min", min, `at most concurrency.max (${max})`);
   const entries = Object.entries(options.providers ?? {});
   for (const [name, own] of entries) checkBackoff(own.retry, `providers.${name}.retry`);
   return {

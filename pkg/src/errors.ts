@@ -19,6 +19,9 @@ const ADVICE: Record<ErrorClass, string> = {
   unknown: "Nothing is known about this failure; see the attempts.",
 };
 
+/** Every error class. */
+export const CLASSES = Object.keys(ADVICE);
+
 /**
  * A call that ended without an upstream answer to give back: no connection, no answer in time, a refusal of our own.
  * Holds no text of a prompt or an answer, and no key.

@@ -16,18 +16,24 @@ function named(limits: Float64Array): Limits {
 
 /** The wait before a retry by formula: its shortest and its longest. */
 function wait(limits: Limits, retry: number): PolicyWait {
+  // Decorrelated waits grow with the wait before and not with the number of the retry.
+  const longer = JITTER[limits["retry.jitter"]] === "decorrelated" ? retry : retry + 1;
+  return { retry, ...range(limits, retry), overloadedMaxMs: range(limits, longer).maxMs };
+}
+
+function range(limits: Limits, retry: number): { minMs: number; maxMs: number } {
   const base = limits["retry.baseMs"];
   const cap = Math.max(limits["retry.capMs"], base);
   const whole = Math.min(base * 2 ** (retry - 1), cap);
   switch (JITTER[limits["retry.jitter"]]) {
     case "none":
-      return { retry, minMs: whole, maxMs: whole };
+      return { minMs: whole, maxMs: whole };
     case "equal":
-      return { retry, minMs: Math.ceil(whole / 2), maxMs: whole };
+      return { minMs: Math.ceil(whole / 2), maxMs: whole };
     case "decorrelated":
-      return { retry, minMs: base, maxMs: Math.min(base * 3 ** retry, cap) };
+      return { minMs: base, maxMs: Math.min(base * 3 ** retry, cap) };
     default:
-      return { retry, minMs: 0, maxMs: whole };
+      return { minMs: 0, maxMs: whole };
   }
 }
 
@@ -108,7 +114,7 @@ export function explain(packed: Float64Array, options: KeelOptions): PolicyExpla
   const attempts = limits["retry.maxAttempts"];
   const total = limits["timeouts.totalMs"];
   const waits = Array.from({ length: attempts - 1 }, (_, at) => wait(limits, at + 1));
-  const waited = waits.reduce((sum, one) => sum + one.maxMs, 0);
+  const waited = waits.reduce((sum, one) => sum + one.overloadedMaxMs, 0);
   const budget = options.retry?.budget;
   return {
     worstCaseMs: Math.min(
@@ -153,13 +159,14 @@ export function render(policy: PolicyExplanation): string {
       `Waits by formula, shortest to longest, over ${seconds(longest)} (a provider's hint of up to ${seconds(limits.maxWaitMs)} wins):`,
     );
     let from = 0;
-    for (const { retry, minMs, maxMs } of waits) {
+    for (const { retry, minMs, maxMs, overloadedMaxMs } of waits) {
       const at = (ms: number): number => (longest === 0 ? 0 : Math.round((ms / longest) * WIDTH));
       const bar =
         " ".repeat(at(from)) +
         "─".repeat(at(from + minMs) - at(from)) +
         "░".repeat(Math.max(1, at(from + maxMs) - at(from + minMs)));
-      lines.push(`  before attempt ${retry + 1}  ${bar.padEnd(WIDTH + 1)}  ${seconds(minMs)} to ${seconds(maxMs)}`);
+      const longer = overloadedMaxMs > maxMs ? `, after an overload ${seconds(overloadedMaxMs)}` : "";
+      lines.push(`  before attempt ${retry + 1}  ${bar.padEnd(WIDTH + 1)}  ${seconds(minMs)} to ${seconds(maxMs)}${longer}`);
       from += maxMs;
     }
     lines.push("");

@@ -4,6 +4,7 @@
  */
 import type { AttemptRecord, CallRecord, ErrorClass, LedgerRecord, NoticeRecord, Protocol } from "./types.js";
 
+const ITEM = "\u001d";
 const FIELD = "\u001f";
 const RECORD = "\u001e";
 
@@ -35,6 +36,12 @@ function iso(time: number): string {
   }
   const rest = Math.floor(ms) - whole * 1_000;
   return `${second}${rest < 10 ? "00" : rest < 100 ? "0" : ""}${rest}Z`;
+}
+
+function passedOver(packed: string): AttemptRecord["passed_over"] {
+  const f = packed.split(ITEM);
+  const [estimate_ms, remaining_ms] = [count(f, 1), count(f, 2)];
+  return { bucket: f[0] as string, reason: "infeasible_before_deadline", estimate_ms, remaining_ms };
 }
 
 function attempt(f: Fields): AttemptRecord {
@@ -81,6 +88,7 @@ function attempt(f: Fields): AttemptRecord {
     longest_gap_ms: number(f, 38),
     bytes: count(f, 39),
     malformed_events: count(f, 40),
+    passed_over: f[41] ? passedOver(f[41]) : null,
   };
 }
 

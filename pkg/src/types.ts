@@ -166,6 +166,20 @@ export interface AttemptRecord {
   readonly bytes: number;
   /** Events of a stream whose JSON was broken; they were passed on as they came. */
   readonly malformed_events: number;
+  /**
+   * The bucket of the pools whose turn it was, and that was left for this one: by what is known of its first token and its
+   * throughput, and by `max_output_tokens`, it could not have answered before the deadline. `null` if there was none.
+   */
+  readonly passed_over: {
+    /** Which bucket. */
+    readonly bucket: string;
+    /** Why. */
+    readonly reason: "infeasible_before_deadline";
+    /** How long an attempt there was expected to take. */
+    readonly estimate_ms: number;
+    /** How long there was until the deadline. */
+    readonly remaining_ms: number;
+  } | null;
 }
 
 /** One logical request: one business-level call, as the caller sees it. */
@@ -398,7 +412,10 @@ export interface ConcurrencyOptions {
   max?: number;
   /** What the adaptive limit never goes below. Range 1 to 1000000, default 1. */
   min?: number;
-  /** Whether rejections (429, overload) lower the limit, and successes raise it again. Default `true`. */
+  /**
+   * Whether rejections (429, overload) lower the limit, and successes raise it again; and whether requests are paced at
+   * what gets through after a 429 whose provider sends no limits in its headers. Default `true`.
+   */
   adaptive?: boolean;
   /** Longest that a call waits for its turn; its deadline bounds it as well. Default none. */
   queueMs?: number;
@@ -442,28 +459,137 @@ export interface Pool {
   baseURL?: string;
   /** Turns for each turn of a pool with weight 1. Range 1 to 1000, default 1. */
   weight?: number;
+  /**
+   * Whether a run begins with one call: of each model, the first call through this pool goes alone, and the others wait
+   * within their deadlines until it was answered well. No request is made up for it. If it is refused (key, permission,
+   * quota, unknown model, overload, no connection) the others go to another pool, or fail at once with the class of that
+   * refusal and reason `preflight_failed`; after 30 s (2 s for what passes by itself, longer where the pool cools for
+   * longer, at once when its key is enabled) one call asks again. A rate limit is waited out; a request that is wrong in
+   * itself says nothing, and the next one asks. It holds for all calls, interactive ones too, and again after five
+   * minutes without a good answer. Default `false`.
+   */
+  preflight?: boolean;
 }
 
-/** One limit that a vendor's headers stated. */
+/** One limit that a vendor's headers stated, as it is reckoned now. */
 export interface VendorLimitState {
-  /** `requests`, `tokens`, `input_tokens` or `output_tokens`. */
-  readonly kind: string;
-  /** `minute`, `day` or `unknown`. */
-  readonly window: string;
-  readonly [member: string]: unknown;
+  /** What is counted. */
+  readonly kind: "requests" | "tokens" | "input_tokens" | "output_tokens";
+  /** Over what time; `unknown` where the headers don't say. */
+  readonly window: "minute" | "day" | "unknown";
+  /** The whole of it; `null` if that was not stated. */
+  readonly limit: number | null;
+  /** What is left of it now: the last reading, less what was sent since, and whole again once its reset has passed. */
+  readonly remaining: number;
+  /** When it is whole again, in milliseconds since the epoch; `null` if that was not stated, or has passed. */
+  readonly reset_at: number | null;
+  /** When it was read, in milliseconds since the epoch. */
+  readonly read_at: number;
 }
 
-/** The control state: plain JSON, members are only ever added. Keys appear by their id only. */
+/** What is known of a bucket: what a provider counts its limits against, an organisation and a model. */
+export interface BucketState {
+  /** Its name in records, such as `openai/org-a/gpt-5`. */
+  readonly bucket: string;
+  /** The provider's name, or the host where it is not known. */
+  readonly provider: string;
+  /** The model, as requests name it; empty for those that name none. */
+  readonly model: string;
+  /** Until when it cools, in milliseconds since the epoch; `null` if it doesn't. */
+  readonly cooling_until: number | null;
+  /** What it cools for; `null` if it doesn't. */
+  readonly cooling_class: ErrorClass | null;
+  /** Requests in flight. */
+  readonly in_flight: number;
+  /** How many may be; `null` if there is no limit. */
+  readonly concurrency_limit: number | null;
+  /** Requests a minute that it is paced at after a 429 without headers; `null` if it isn't. */
+  readonly paced_per_minute: number | null;
+  /** Where its preflight stands; `null` where the pool has none. */
+  readonly preflight: "due" | "asking" | "passed" | "refused" | null;
+  /** Tokens that requests in flight may take, by estimate. */
+  readonly reserved_tokens: number;
+  /** When it last answered 429, in milliseconds since the epoch. */
+  readonly last_429_at: number | null;
+  /** When it last said that it was overloaded, in milliseconds since the epoch. */
+  readonly last_overload_at: number | null;
+  /** Median time to the first token of the last few hundred streams, rounded up by a quarter at most; `null` before eight. */
+  readonly first_token_ms: number | null;
+  /** Median tokens a second, likewise. */
+  readonly tokens_per_second: number | null;
+  /** What the vendor's headers said last; empty if they said nothing. */
+  readonly limits: readonly VendorLimitState[];
+}
+
+/** The breaker of a provider, or of a model at a provider. */
+export interface BreakerState {
+  /** `provider` or `provider/model`. */
+  readonly subject: string;
+  /** `half_open`: one probe is under way. */
+  readonly state: "closed" | "open" | "half_open";
+  /** Until when it is open, or its probe may take, in milliseconds since the epoch; `null` if it is closed. */
+  readonly until: number | null;
+  /** The class of the failure that opened it; `null` if it is closed. */
+  readonly class: ErrorClass | null;
+  /** Requests of the rolling window that were answered. */
+  readonly answered: number;
+  /** Requests of the rolling window that failed in a way that counts. */
+  readonly failed: number;
+}
+
+/** A key of the pools. */
+export interface KeyState {
+  /** Its id; its value appears nowhere. */
+  readonly id: string;
+  /** Its pool's organisation. */
+  readonly organisation: string;
+  /** What it was disabled for, until {@link Keel.enableKey}; `null` if it is in use. */
+  readonly disabled: ErrorClass | null;
+}
+
+/** A tenant that was seen lately. */
+export interface TenantState {
+  /** Its name; empty for calls that name none. */
+  readonly tenant: string;
+  /** Calls in flight, or in the queue of a bucket. */
+  readonly active: number;
+  /** Calls that wait: for the tenant's own limits, or in a queue. */
+  readonly waiting: number;
+}
+
+/**
+ * The control state as plain JSON. It is this keel's own: another keel, another process or isolate knows nothing of it.
+ * Members are only ever added. Keys appear by their id only.
+ */
 export interface ControlState {
-  /** What is known of each bucket: headroom by the vendor's own headers, cooling, concurrency. */
-  readonly vendor: readonly Readonly<Record<string, unknown>>[];
+  /** What is known of each bucket. */
+  readonly vendor: readonly BucketState[];
   /** Breakers of providers and models. */
-  readonly breakers: readonly Readonly<Record<string, unknown>>[];
-  /** Configured keys. */
-  readonly keys: readonly Readonly<Record<string, unknown>>[];
+  readonly breakers: readonly BreakerState[];
+  /** Configured keys, in the order of the options. */
+  readonly keys: readonly KeyState[];
   /** Tenants that were seen lately. */
-  readonly tenants: readonly Readonly<Record<string, unknown>>[];
-  readonly [member: string]: unknown;
+  readonly tenants: readonly TenantState[];
+  /** What retries may still be drawn, in thousandths of one. */
+  readonly retry_budget: {
+    /** Of all providers together. */
+    readonly global_milli: number;
+    /** By provider. */
+    readonly providers: Readonly<Record<string, number>>;
+  };
+  /** Permits to make an attempt: `given` is the sum of the others. */
+  readonly permits: {
+    /** Given so far. */
+    readonly given: number;
+    /** Returned by their holder. */
+    readonly returned: number;
+    /** Come back at their lease's end, since their holder was killed. */
+    readonly expired: number;
+    /** Held now. */
+    readonly held: number;
+  };
+  /** Calls that wait. */
+  readonly waiting: number;
 }
 
 /** A wait before a retry by formula. */
@@ -474,6 +600,8 @@ export interface PolicyWait {
   readonly minMs: number;
   /** Longest that it can be. */
   readonly maxMs: number;
+  /** Longest that it can be after an overload, whose wait is that of the next retry. */
+  readonly overloadedMaxMs: number;
 }
 
 /** Something about a policy that its author should know. */

@@ -8,7 +8,7 @@ use super::Control;
 use super::breaker::Gate;
 use super::lease::Lease;
 use super::names::{Entered, Slot};
-use super::notice::{Notice, NoticeKind};
+use super::notice::NoticeKind;
 use super::queue::{AVOIDED, Stage, Waiter, poll_interval};
 use super::target::{Blocked, pick_key};
 use super::terms::{Admission, Ask, BucketId, CallId, Permit, PermitId, Priority, Reason};
@@ -18,6 +18,8 @@ use crate::time::{Instant, Millis};
 
 /// How long after its promised time a waiter that does not ask again counts as gone.
 const GRACE: Millis = Millis(30_000);
+/// A turn that comes so much earlier than was said is not worth a call.
+const SLACK: Millis = Millis(10);
 /// Waiters of a tenant that are looked at when its first cannot go for a reason that others do not share.
 const LOOK_AHEAD: usize = 8;
 
@@ -30,6 +32,9 @@ impl Control {
         self.sweep(now);
         let entered = self.enter_target(ask.provider, ask.model, ask.account, now);
         let Some(slot) = entered.map(Entered::slot) else {
+            if self.latest(ask, now) < now {
+                return refused(ErrorClass::Timeout, Reason::NotEnoughTimeBudget, None);
+            }
             let (id, bucket, lease_until) = (PermitId(0), BucketId(0), ask.deadline);
             return Admission::Granted(Permit { id, bucket, key: None, probe: false, lease_until });
         };
@@ -68,6 +73,7 @@ impl Control {
             avoid,
             stage: Stage::Queue,
             key: (0, self.asked),
+            asks_at: now,
             gone_at: ask.deadline,
         };
         self.asked = self.asked.saturating_add(1);
@@ -126,8 +132,10 @@ impl Control {
                 self.count_wait(lease.tenant, false);
                 self.give_back(&lease, None, now);
             } else {
-                let (kind, subject) = (NoticeKind::PermitLost, self.bucket_name(&lease));
-                self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
+                let target = self.targets.list.get(lease.target.index as usize);
+                let bucket = target.and_then(|target| target.buckets.get(lease.bucket));
+                let subject = bucket.map_or("", |bucket| &bucket.name);
+                self.notices.tell(NoticeKind::PermitLost, now, subject, None, None);
                 let estimate = lease.cost.input.saturating_add(lease.cost.output);
                 self.give_back(&lease, Some(estimate), now);
             }
@@ -184,12 +192,13 @@ impl Control {
             let reason = if timed_out { Reason::QueueTimeout } else { reason };
             return refused(class, reason, at.map(|at| now.until(at)));
         }
-        if let Some(at) = at.filter(|at| *at > waiter.latest) {
+        if let Some(at) = at.filter(|at| *at > waiter.latest || is_told_at_once(reason, &waiter)) {
             self.drop_waiter(index, now);
             return refused(class, reason, retry_after(at, now));
         }
         let first = self.is_first(index, &waiter);
         let until = self.until(&waiter, if first { at } else { None }, now);
+        self.waiters.told(index, until);
         self.waiters.expect(index, until.plus(GRACE).min(waiter.deadline));
         Admission::Wait { until, reason: if first { reason } else { Reason::Queued } }
     }
@@ -206,7 +215,7 @@ impl Control {
         if let Some(target) = self.targets.list.get(waiter.target.index as usize) {
             waiter.latest = waiter.latest.min(waiter.deadline.minus(target.needs()));
         }
-        if waiter.latest <= now || at.is_some_and(|at| at > waiter.latest) {
+        if waiter.latest <= now || at.is_some_and(|at| at > waiter.latest) || is_told_at_once(reason, &waiter) {
             return refused(class, reason, at.and_then(|at| retry_after(at, now)));
         }
         let most = self.config.max_queued;
@@ -217,6 +226,7 @@ impl Control {
             return refused(class, Reason::QueueFull, at.and_then(|at| retry_after(at, now)));
         }
         let until = self.until(&waiter, at, now);
+        waiter.asks_at = until;
         waiter.gone_at = until.plus(GRACE).min(waiter.deadline);
         let index = self.waiters.insert(waiter);
         self.count_wait(waiter.tenant, true);
@@ -268,10 +278,11 @@ impl Control {
             now.plus(target.held.times(turns))
         });
         let alone = target.buckets.len() == 1;
-        let bucket = target.buckets.first_mut().filter(|_| alone);
+        let mut bucket = target.buckets.first_mut().filter(|_| alone);
         let cost = cost.plus(waiter.cost);
-        let by_headroom = bucket.and_then(|bucket| bucket.vendor.when(cost, bucket.reserved, 0, now));
-        by_turns.max(by_headroom).filter(|at| *at > now)
+        let by_headroom = bucket.as_mut().and_then(|bucket| bucket.vendor.when(cost, bucket.reserved, 0, now));
+        let by_pace = bucket.map(|bucket| now.plus(bucket.pace.takes(cost.requests)));
+        by_turns.max(by_headroom).max(by_pace).filter(|at| *at > now)
     }
 
     fn tenant_blocked(&mut self, waiter: &Waiter, now: Instant) -> Option<(Reason, Option<Instant>)> {
@@ -326,6 +337,22 @@ impl Control {
 
     /// Offers places to those first in line, until there is none; says what the next one waits for.
     pub(crate) fn pump(&mut self, slot: Slot, now: Instant) -> Option<Blocked> {
+        let blocked = self.offer_all(slot, now)?;
+        if let Some(at) = blocked.at {
+            self.remind(slot, at);
+        }
+        Some(blocked)
+    }
+
+    /// Calls who has become the first in line and does not know yet when its time comes.
+    fn remind(&mut self, slot: Slot, at: Instant) {
+        let Some(index) = self.target_of(slot).and_then(|target| target.queue.first()) else { return };
+        let Some(waiter) = self.waiters.get_mut(index).filter(|waiter| waiter.asks_at > at.plus(SLACK)) else { return };
+        waiter.asks_at = at;
+        self.woken.push_back(waiter.call.0);
+    }
+
+    fn offer_all(&mut self, slot: Slot, now: Instant) -> Option<Blocked> {
         loop {
             let index = self.target_of(slot)?.queue.first()?;
             let waiter = self.waiters.get(index).copied()?;
@@ -350,9 +377,12 @@ impl Control {
 
     /// Keeps a place for a waiter, and calls it.
     fn offer(&mut self, index: u32, waiter: &Waiter, now: Instant) -> Result<(), Blocked> {
+        if waiter.deadline <= now {
+            // The sweep is about to find it; a place given to it would be lost.
+            return Err(Blocked { reason: Reason::Queued, class: ErrorClass::RateLimited, at: None });
+        }
         let until = now.plus(self.config.offer).min(waiter.deadline);
-        let offer = Waiter { deadline: until, ..*waiter };
-        let permit = self.grant_as(&offer, Some(waiter.call), now)?;
+        let permit = self.grant_as(waiter, until, Some(waiter.call), now)?;
         if let Some(target) = self.target_of(waiter.target) {
             target.queue.remove(waiter.priority, waiter.key, waiter.cost);
             target.queue.on_turn(waiter.priority, waiter.key);
@@ -380,9 +410,7 @@ impl Control {
         self.waiters.remove(index);
         let lease = self.leases.accept(id, deadline)?;
         self.count_wait(lease.tenant, false);
-        if lease.probe {
-            self.extend_probe(&lease);
-        }
+        self.extend_probe(&lease);
         let bucket = self.target_of(lease.target)?.buckets.get(lease.bucket)?.id;
         let Lease { key, probe, .. } = lease;
         Some(Admission::Granted(Permit { id, bucket, key, probe, lease_until: deadline }))
@@ -394,25 +422,35 @@ impl Control {
         let key = lease.key.and_then(|key| self.keys.get(key.0 as usize));
         let enabled = key.is_none_or(|key| key.disabled.is_none());
         let bucket = self.target_of(lease.target).and_then(|target| target.buckets.get_mut(lease.bucket));
-        enabled && bucket.is_some_and(|bucket| bucket.cooling(now) == Millis::ZERO)
+        enabled && bucket.is_some_and(|bucket| bucket.cooling(now) == Millis::ZERO && !bucket.preflight.is_refused(now))
     }
 
     fn grant(&mut self, waiter: &Waiter, now: Instant) -> Result<Permit, Blocked> {
-        self.grant_as(waiter, None, now)
+        self.grant_as(waiter, waiter.deadline, None, now)
     }
 
-    fn grant_as(&mut self, waiter: &Waiter, offered: Option<CallId>, now: Instant) -> Result<Permit, Blocked> {
+    /// Gives a permit whose lease ends at `until`: for a call at hand its deadline, for an `offered` one the offer's end.
+    fn grant_as(
+        &mut self,
+        waiter: &Waiter,
+        until: Instant,
+        offered: Option<CallId>,
+        now: Instant,
+    ) -> Result<Permit, Blocked> {
         let number = self.leases.next_number();
         let nowhere = Blocked { reason: Reason::Queued, class: ErrorClass::Unknown, at: None };
         let target = self.targets.list.get_mut(waiter.target.index as usize).ok_or(nowhere)?;
         let concurrency = self.config.concurrency.as_ref();
-        let picked = target.pick(concurrency, &self.keys, waiter.cost, waiter.priority, &waiter.avoid, now)?;
+        let (picked, passed_over) = target.pick(concurrency, &self.keys, waiter, now)?;
         let bucket = target.buckets.get_mut(picked).ok_or(nowhere)?;
         bucket.concurrency.on_sent();
         bucket.reserved = bucket.reserved.plus(waiter.cost);
+        bucket.pace.on_sent();
+        bucket.preflight.on_sent(number, until, now);
+        bucket.speed.on_sent(now);
         let (id, pool) = (bucket.id, bucket.pool);
         let key = pool.and_then(|pool| pick_key(&mut self.keys, pool, number));
-        let probe = self.take_probe(waiter.target, number, waiter.deadline, now);
+        let probe = self.take_probe(waiter.target, number, until, now);
         let permit = self.leases.give(Lease {
             number,
             target: waiter.target,
@@ -421,12 +459,13 @@ impl Control {
             key,
             cost: waiter.cost,
             granted_at: now,
-            until: waiter.deadline,
+            until,
             probe,
+            passed_over,
             again: waiter.avoid.iter().any(|bucket| *bucket != BucketId(0)),
             offered,
         });
-        Ok(Permit { id: permit, bucket: id, key, probe, lease_until: waiter.deadline })
+        Ok(Permit { id: permit, bucket: id, key, probe, lease_until: until })
     }
 
     /// Takes a waiter out, wherever it stands, and gives back what it held.
@@ -457,6 +496,12 @@ impl Control {
             }
         }
     }
+}
+
+/// Who has not begun does not wait for a bucket that refused its preflight; who has failed there itself may.
+fn is_told_at_once(reason: Reason, waiter: &Waiter) -> bool {
+    let [failed, ..] = waiter.avoid;
+    reason == Reason::PreflightFailed && failed == BucketId(0)
 }
 
 fn retry_after(at: Instant, now: Instant) -> Option<Millis> {

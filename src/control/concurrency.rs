@@ -1,9 +1,10 @@
 //! The adaptive concurrency limit of a bucket: additive increase, multiplicative decrease (TCP's AIMD, as in Netflix's
 //! concurrency-limits).
 //!
-//! It costs nothing until the vendor pushes back: there is no limit before the first 429 or overload. That one tells
-//! how many in flight were too many, and each further rejection of the same round takes one more off, since what was
-//! rejected did not fit. A success at the limit adds its share of one; minutes without a rejection lift the limit.
+//! It costs nothing until the vendor pushes back: there is no limit before the first 429 or overload. That one tells how
+//! many in flight were too many. What was under way at that time was sent under the old limit, so that a burst of its
+//! rejections is one lesson and one cut, as TCP cuts once a round trip. A success at the limit adds its share of one;
+//! minutes without a rejection lift the limit.
 
 use crate::time::{Instant, Millis};
 
@@ -33,9 +34,7 @@ impl Default for ConcurrencyConfig {
 pub(crate) struct Concurrency {
     /// Thousandths of a request; `None` before the first rejection.
     limit_milli: Option<u64>,
-    /// Where this round of rejections started, and how many there were.
-    round_milli: u64,
-    rejected: u64,
+    /// The newest permit at the last cut: what is older was sent under the limit before it.
     round_from: u64,
     last_rejection: Instant,
     in_flight: u32,
@@ -81,25 +80,22 @@ impl Concurrency {
         }
     }
 
-    /// A 429 or an overload of the attempt `permit`; `newest` is the latest permit that was granted. Says whether a new
-    /// round of rejections began.
+    /// A 429 or an overload of the attempt `permit`; `newest` is the latest permit that was granted. Says whether the
+    /// limit was cut.
     pub(crate) fn on_rejected(&mut self, permit: u64, newest: u64, config: &ConcurrencyConfig, now: Instant) -> bool {
         if !config.adaptive {
             return false;
         }
         self.last_rejection = now;
-        let begins = self.limit_milli.is_none() || permit > self.round_from;
-        if begins {
-            let in_flight = u64::from(self.in_flight).saturating_mul(1_000);
-            self.round_milli = self.limit_milli.unwrap_or(in_flight).min(in_flight.max(1_000));
-            self.rejected = 0;
-            self.round_from = newest;
+        if self.limit_milli.is_some() && permit <= self.round_from {
+            return false;
         }
-        self.rejected = self.rejected.saturating_add(1);
-        let cut = (self.round_milli / 1_000).saturating_mul(u64::from(config.decrease_per_mille));
-        let left = self.round_milli.saturating_sub(self.rejected.saturating_mul(1_000));
-        self.limit_milli = Some(cut.min(left).max(u64::from(config.min.max(1)).saturating_mul(1_000)));
-        begins
+        self.round_from = newest;
+        let in_flight = u64::from(self.in_flight).max(1);
+        let limit = self.limit_milli.map_or(in_flight, |milli| (milli / 1_000).min(in_flight));
+        let cut = limit.saturating_mul(u64::from(config.decrease_per_mille));
+        self.limit_milli = Some(cut.max(u64::from(config.min.max(1)).saturating_mul(1_000)));
+        true
     }
 }
 
@@ -124,12 +120,19 @@ mod tests {
     }
 
     #[test]
-    fn one_round_of_rejections_leaves_what_fitted() {
+    fn a_hundred_calls_that_fail_together_are_one_cut_whenever_they_end() {
         let (mut limit, config) = with_in_flight(100);
-        for permit in 11..=100 {
-            limit.on_rejected(permit, 100, &config, Instant(1));
+        for permit in 1..=100 {
+            assert_eq!(limit.on_rejected(permit, 100, &config, Instant(permit)), permit == 1);
+            limit.on_returned();
         }
-        assert_eq!(limit.limit(&config), Some(10));
+        assert_eq!(limit.limit(&config), Some(70));
+        // What was granted meanwhile was sent under the new limit: its rejection says that it is still too high.
+        for _ in 0..70 {
+            limit.on_sent();
+        }
+        assert!(limit.on_rejected(101, 170, &config, Instant(200)));
+        assert_eq!(limit.limit(&config), Some(49));
     }
 
     #[test]

@@ -101,6 +101,9 @@ pub struct PoolConfig {
     pub models: Option<Vec<String>>,
     /// Turns for each turn of a pool with weight 1. Range `1..=1_000`.
     pub weight: u32,
+    /// Whether the first call through each of its buckets goes alone, and the others only once that one was answered
+    /// well. Asked again after five minutes without a good answer.
+    pub preflight: bool,
 }
 
 /// A setting that is wrong.
@@ -264,6 +267,7 @@ mod tests {
             keys: keys.iter().map(|key| (*key).into()).collect(),
             models: None,
             weight: 1,
+            preflight: false,
         }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! First token and throughput of each target are kept as histograms on a logarithmic scale (four steps to a doubling)
 //! whose counts are halved as they fill, so that the last few hundred calls speak and old ones fade. Until there
-//! are eight samples nothing is known: the answer then is a stated default, and a default never refuses anybody.
+//! are eight samples nothing is known: the answer then is a stated default, and a default never refuses anybody. What was
+//! not heard of for a minute is tried again, by one call a minute: a slow bucket that is passed over would never be known to
+//! have become fast.
 
 use crate::prelude::*;
 use crate::time::{Instant, Millis};
@@ -15,6 +17,8 @@ const FEW: u32 = 8;
 const MANY: u32 = 512;
 /// First token of a target that nothing is known of.
 const COLD_FIRST_TOKEN: Millis = Millis(2_000);
+/// Without a success for this long, one call tries whether it is still so slow.
+const STALE: Millis = Millis(60_000);
 /// Tokens a second of a target that nothing is known of.
 const COLD_TOKENS_PER_SECOND: u64 = 50;
 
@@ -88,6 +92,7 @@ fn value_of(index: usize) -> u64 {
 pub(crate) struct Speed {
     first_token: Percentiles,
     tokens_per_second: Percentiles,
+    heard_at: Instant,
 }
 
 /// The answer, with what it was made from.
@@ -101,15 +106,36 @@ pub struct Feasibility {
     pub first_token: Millis,
     /// The median throughput that this is made from.
     pub tokens_per_second: u64,
-    /// How many attempts that is known from; below 8 the numbers are defaults.
+    /// How many attempts that is known from, the fewer of both; below 8 a number is a default.
     pub samples: u32,
 }
 
 impl Speed {
-    pub(crate) fn on_success(&mut self, first_token: Option<Millis>, latency: Millis, output_tokens: Option<u64>) {
-        let Some(first) = first_token else { return };
-        self.first_token.add(first.0);
-        let streamed = latency.minus(first).0;
+    /// A call goes there. If it has not been heard of for long, this one is to find out, and no other.
+    pub(crate) fn on_sent(&mut self, now: Instant) {
+        if now < self.heard_at || now.since(self.heard_at) >= STALE {
+            self.heard_at = now;
+        }
+    }
+
+    /// The medians, where they are known.
+    pub(crate) fn medians(&self) -> (Option<u64>, Option<u64>) {
+        (self.first_token.at(500), self.tokens_per_second.at(500))
+    }
+
+    pub(crate) fn on_success(
+        &mut self,
+        first_token: Option<Millis>,
+        latency: Millis,
+        output_tokens: Option<u64>,
+        now: Instant,
+    ) {
+        self.heard_at = now;
+        // What came in one piece tells how fast it was on the whole, and nothing of its first token.
+        let streamed = latency.minus(first_token.unwrap_or(Millis::ZERO)).0;
+        if let Some(first) = first_token {
+            self.first_token.add(first.0);
+        }
         if let (Some(tokens), true) = (output_tokens, streamed >= 50) {
             self.tokens_per_second.add(tokens.saturating_mul(1_000).checked_div(streamed).unwrap_or(0));
         }
@@ -118,18 +144,18 @@ impl Speed {
     /// Whether `output_tokens` more can be there before `deadline`. Medians, not tails: an attempt that would make it
     /// more often than not is worth starting.
     pub(crate) fn feasible(&self, output_tokens: u64, deadline: Instant, now: Instant) -> Feasibility {
-        let first = self.first_token.at(500).map(Millis);
-        let rate = self.tokens_per_second.at(500);
+        let (first, rate) = self.medians();
+        let first = first.map(Millis);
         let first_token = first.unwrap_or(COLD_FIRST_TOKEN);
         let tokens_per_second = rate.unwrap_or(COLD_TOKENS_PER_SECOND).max(1);
         let streaming = output_tokens.saturating_mul(1_000).checked_div(tokens_per_second).unwrap_or(0);
         let known = first.map_or(0, |first| first.0).saturating_add(if rate.is_some() { streaming } else { 0 });
         Feasibility {
-            fits: now.plus(Millis(known)) <= deadline,
+            fits: now.plus(Millis(known)) <= deadline || now.since(self.heard_at) >= STALE,
             estimate: first_token.plus(Millis(streaming)),
             first_token,
             tokens_per_second,
-            samples: self.first_token.total(),
+            samples: self.first_token.total().min(self.tokens_per_second.total()),
         }
     }
 }
@@ -170,7 +196,7 @@ mod tests {
     fn a_slow_target_is_known_not_to_make_it() {
         let mut speed = Speed::default();
         for _ in 0..20 {
-            speed.on_success(Some(Millis(1_000)), Millis(11_000), Some(500)); // 50 tokens a second
+            speed.on_success(Some(Millis(1_000)), Millis(11_000), Some(500), Instant(0)); // 50 tokens a second
         }
         assert!(!speed.feasible(1_000, Instant(15_000), Instant(0)).fits);
         assert!(speed.feasible(300, Instant(15_000), Instant(0)).fits);
@@ -180,11 +206,35 @@ mod tests {
     fn yesterdays_speed_is_forgotten() {
         let mut speed = Speed::default();
         for _ in 0..2_000 {
-            speed.on_success(Some(Millis(8_000)), Millis(9_000), Some(50));
+            speed.on_success(Some(Millis(8_000)), Millis(9_000), Some(50), Instant(0));
         }
         for _ in 0..1_000 {
-            speed.on_success(Some(Millis(500)), Millis(1_500), Some(50));
+            speed.on_success(Some(Millis(500)), Millis(1_500), Some(50), Instant(0));
         }
         assert!(speed.feasible(0, Instant(1_000), Instant(0)).fits);
+    }
+
+    #[test]
+    fn an_answer_in_one_piece_tells_its_speed_and_nothing_of_a_first_token() {
+        let mut speed = Speed::default();
+        for _ in 0..8 {
+            speed.on_success(None, Millis(10_000), Some(500), Instant(0)); // 50 tokens a second
+        }
+        assert_eq!(speed.medians().0, None);
+        assert!(!speed.feasible(1_000, Instant(12_000), Instant(0)).fits);
+        assert!(speed.feasible(500, Instant(12_000), Instant(0)).fits);
+    }
+
+    #[test]
+    fn after_a_silent_minute_one_call_finds_out_whether_it_is_still_slow() {
+        let mut speed = Speed::default();
+        for _ in 0..8 {
+            speed.on_success(Some(Millis(8_000)), Millis(9_000), None, Instant(0));
+        }
+        let fits = |speed: &Speed, now| speed.feasible(0, Instant(now + 1_000), Instant(now)).fits;
+        assert!(!fits(&speed, 59_999));
+        assert!(fits(&speed, 60_000));
+        speed.on_sent(Instant(60_000));
+        assert!(!fits(&speed, 60_001), "one is enough");
     }
 }

@@ -8,7 +8,7 @@ use super::terms::{CallId, KeyId, PermitId};
 use super::vendor::Cost;
 use crate::order::Order;
 use crate::prelude::*;
-use crate::time::Instant;
+use crate::time::{Instant, Millis};
 use alloc::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Lease {
     pub(crate) granted_at: Instant,
     pub(crate) until: Instant,
     pub(crate) probe: bool,
+    /// The bucket that was left because it would take so long.
+    pub(crate) passed_over: Option<(u32, Millis)>,
     /// Whether its call has failed before.
     pub(crate) again: bool,
     /// The waiter that it is kept for, until it asks again.

@@ -15,6 +15,8 @@ mod hold;
 mod lease;
 mod names;
 mod notice;
+mod pace;
+mod preflight;
 mod queue;
 mod retry_budget;
 mod settle;
@@ -37,13 +39,14 @@ use lease::{Lease, Leases};
 use names::{Entered, Names, Slot};
 use notice::Notices;
 pub use notice::{Notice, NoticeKind};
+use preflight::{Preflight, Said};
 use queue::Waiters;
 pub use retry_budget::{RetryBudget, RetryBudgetConfig, RetryBudgets, RetryCost};
 use target::{Bucket, Key, Target};
 use tenant::Tenants;
 pub use terms::{
-    Admission, Ask, BucketId, CallId, KeyId, LimitKind, LimitWindow, Outcome, Permit, PermitId, Priority, Reason,
-    VendorLimit,
+    Admission, Ask, BucketId, CallId, KeyId, LimitKind, LimitWindow, Outcome, PassedOver, Permit, PermitId, Priority,
+    Reason, VendorLimit,
 };
 pub use vendor::{Known, Vendor};
 
@@ -87,13 +90,19 @@ impl Control {
     /// A control plane that knows nobody yet. Does no I/O and reads no clock.
     pub fn new(config: ControlConfig) -> Result<Self, ConfigError> {
         config.validate()?;
+        Ok(Self::of_checked(config))
+    }
+
+    /// One of settings that were checked already. Those that are not make it do what nobody meant, and no more than that.
+    #[must_use]
+    pub fn of_checked(config: ControlConfig) -> Self {
         let mut keys = Vec::new();
         for (pool, of) in config.pools.iter().enumerate() {
             for id in &of.keys {
                 keys.push(Key::new(id, pool));
             }
         }
-        Ok(Self {
+        Self {
             budget: RetryBudgets::new(config.retry_budget, config.max_targets),
             breakers: Breakers { names: Names::new(config.max_targets.saturating_mul(2)), list: Vec::new() },
             targets: Targets { names: Names::new(config.max_targets), list: Vec::new() },
@@ -108,7 +117,7 @@ impl Control {
             buckets_made: 0,
             scratch: String::new(),
             config,
-        })
+        }
     }
 
     /// The settings.
@@ -144,8 +153,8 @@ impl Control {
         self.waiters.len()
     }
 
-    /// Whether an attempt of `output_tokens` can end before `deadline`, by what is known of the target. `None`: nothing
-    /// is known of it at all.
+    /// Whether an attempt of `output_tokens` can end before `deadline`, by what is known of the fastest bucket of the
+    /// target. `None`: it was never heard of. [`Control::admit`] asks the same of each bucket, and takes one that can.
     #[must_use]
     pub fn feasible(
         &self,
@@ -161,7 +170,8 @@ impl Control {
         target_name(&mut name, provider, model, account);
         let slot = self.targets.names.find(&name)?;
         let target = self.targets.list.get(slot.index as usize)?;
-        Some(target.speed.feasible(output_tokens, deadline, now))
+        let each = target.buckets.iter().map(|bucket| bucket.speed.feasible(output_tokens, deadline, now));
+        each.min_by_key(|feasible| (!feasible.fits, feasible.estimate))
     }
 
     /// Whether any pool serves a provider.
@@ -182,7 +192,8 @@ impl Control {
         };
         target.buckets.iter().any(|bucket| {
             let keys = self.keys.iter().filter(|key| Some(key.pool) == bucket.pool && key.disabled.is_none());
-            Some(bucket.id) != failed && bucket.cooling_until(now).0.is_none() && keys.count() > 0
+            let open = !bucket.preflight.is_refused(now);
+            Some(bucket.id) != failed && open && bucket.cooling_until(now).0.is_none() && keys.count() > 0
         })
     }
 
@@ -191,6 +202,15 @@ impl Control {
     pub fn bucket(&self, id: BucketId) -> Option<&str> {
         let mut buckets = self.targets.list.iter().flat_map(|target| target.buckets.iter());
         buckets.find(|bucket| bucket.id == id).map(|bucket| &*bucket.name)
+    }
+
+    /// The bucket that was left for the one of this permit, since it would have answered too late.
+    #[must_use]
+    pub fn passed_over(&mut self, permit: PermitId) -> Option<PassedOver<'_>> {
+        let lease = self.leases.get(permit)?;
+        let (remaining, (index, estimate)) = (lease.granted_at.until(lease.until), lease.passed_over?);
+        let bucket = self.targets.list.get(lease.target.index as usize)?.buckets.get(index as usize)?;
+        Some(PassedOver { bucket: &bucket.name, estimate, remaining })
     }
 
     /// The id of a configured key.
@@ -203,8 +223,12 @@ impl Control {
     pub fn enable_key(&mut self, id: &str, now: Instant) -> bool {
         let Some(key) = self.keys.iter_mut().find(|key| &*key.id == id) else { return false };
         if key.disabled.take().is_some() {
-            let (kind, subject) = (NoticeKind::KeyEnabled, id.into());
-            self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
+            self.notices.tell(NoticeKind::KeyEnabled, now, id, None, None);
+            for target in &mut self.targets.list {
+                for bucket in target.buckets.iter_mut().filter(|bucket| bucket.pool == Some(key.pool)) {
+                    bucket.preflight.ask_again();
+                }
+            }
         }
         true
     }
@@ -212,8 +236,7 @@ impl Control {
     fn disable_key(&mut self, key: KeyId, class: ErrorClass, now: Instant) {
         let Some(key) = self.keys.get_mut(key.0 as usize) else { return };
         if key.disabled.replace(class).is_none() {
-            let (kind, subject) = (NoticeKind::KeyDisabled, String::from(&*key.id));
-            self.notices.push(Notice { kind, at: now, subject, class: Some(class), until: None, value: None });
+            self.notices.tell(NoticeKind::KeyDisabled, now, &key.id, Some(class), None);
         }
     }
 
@@ -248,15 +271,15 @@ impl Control {
             let pools = self.config.pools.iter().enumerate();
             for (index, pool) in pools {
                 if pool.serves(provider, model) {
-                    wanted.push((pool.organisation.as_str(), Some(index), pool.weight));
+                    wanted.push((pool.organisation.as_str(), Some(index), pool.weight, pool.preflight));
                 }
             }
         }
         if wanted.is_empty() {
-            wanted.push((account.unwrap_or(""), None, 1));
+            wanted.push((account.unwrap_or(""), None, 1, false));
         }
         let mut buckets = Vec::with_capacity(wanted.len());
-        for (account, pool, weight) in wanted {
+        for (account, pool, weight, preflight) in wanted {
             self.buckets_made = self.buckets_made.saturating_add(1);
             let mut name = String::new();
             for part in [provider, account, model].into_iter().filter(|part| !part.is_empty()) {
@@ -265,7 +288,8 @@ impl Control {
                 }
                 name.push_str(part);
             }
-            buckets.push(Bucket::new(BucketId(self.buckets_made), name.into(), pool, weight));
+            let preflight = if preflight { Preflight::Due } else { Preflight::Off };
+            buckets.push(Bucket::new(BucketId(self.buckets_made), name.into(), pool, weight, preflight));
         }
         buckets
     }
@@ -303,15 +327,20 @@ impl Control {
             }
             breaker.take_probe(number, &config, deadline, now);
             probe = true;
-            let subject = self.breakers.names.name(slot.index as usize).into();
-            let kind = NoticeKind::BreakerHalfOpen;
-            self.notices.push(Notice { kind, at: now, subject, class: None, until: None, value: None });
+            let subject = self.breakers.names.name(slot.index as usize);
+            self.notices.tell(NoticeKind::BreakerHalfOpen, now, subject, None, None);
         }
         probe
     }
 
-    /// The probe was offered and has been taken: its lease runs from its grant on, up to its deadline.
+    /// What was offered has been taken: the lease of a probe or a preflight runs from its grant on, up to its deadline.
     fn extend_probe(&mut self, lease: &Lease) {
+        if let Some(bucket) = self.bucket_of(lease) {
+            bucket.preflight.extend(lease.number, lease.granted_at, lease.until);
+        }
+        if !lease.probe {
+            return;
+        }
         let Some(config) = self.breaker_config(lease.target) else { return };
         let Some(target) = self.targets.list.get(lease.target.index as usize) else { return };
         for slot in [target.provider_breaker, target.model_breaker] {
@@ -321,7 +350,11 @@ impl Control {
         }
     }
 
+    /// A probe or a preflight that told nothing frees its place.
     fn release_probe(&mut self, lease: &Lease, now: Instant) {
+        if let Some(bucket) = self.bucket_of(lease) {
+            bucket.preflight.on_end(lease.number, Said::Nothing, now);
+        }
         if lease.probe {
             self.signal(lease, Signal::Nothing, Signal::Nothing, now);
         }
@@ -339,10 +372,8 @@ impl Control {
         Some((target.provider_breaker, target.model_breaker))
     }
 
-    fn bucket_name(&self, lease: &Lease) -> String {
-        let target = self.targets.list.get(lease.target.index as usize);
-        let bucket = target.and_then(|target| target.buckets.get(lease.bucket));
-        bucket.map_or_else(String::new, |bucket| String::from(&*bucket.name))
+    pub(crate) fn bucket_of(&mut self, lease: &Lease) -> Option<&mut Bucket> {
+        self.target_of(lease.target)?.buckets.get_mut(lease.bucket)
     }
 }
 

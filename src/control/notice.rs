@@ -28,6 +28,10 @@ pub enum NoticeKind {
     ConcurrencyReduced,
     /// A permit came back because its lease ended, not because its holder returned it.
     PermitLost,
+    /// The first call through a bucket was answered well: the others begin.
+    PreflightPassed,
+    /// It was refused: the others do not begin there.
+    PreflightFailed,
 }
 
 impl NoticeKind {
@@ -44,6 +48,8 @@ impl NoticeKind {
             Self::KeyEnabled => "key_enabled",
             Self::ConcurrencyReduced => "concurrency_reduced",
             Self::PermitLost => "permit_lost",
+            Self::PreflightPassed => "preflight_passed",
+            Self::PreflightFailed => "preflight_failed",
         }
     }
 }
@@ -72,11 +78,25 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
+    #[inline(never)]
     pub(crate) fn push(&mut self, notice: Notice) {
         if self.queue.len() >= KEPT {
             self.queue.remove(0);
         }
         self.queue.push(notice);
+    }
+
+    /// A notice without a value.
+    #[inline(never)]
+    pub(crate) fn tell(
+        &mut self,
+        kind: NoticeKind,
+        at: Instant,
+        subject: &str,
+        class: Option<ErrorClass>,
+        until: Option<Instant>,
+    ) {
+        self.push(Notice { kind, at, subject: subject.into(), class, until, value: None });
     }
 
     pub(crate) fn take(&mut self) -> Option<Notice> {

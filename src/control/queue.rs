@@ -42,6 +42,8 @@ pub(crate) struct Waiter {
     pub(crate) stage: Stage,
     /// Its place in the map of its stage.
     pub(crate) key: Key,
+    /// When it will ask again, as it was told.
+    pub(crate) asks_at: Instant,
     /// When it counts as gone.
     pub(crate) gone_at: Instant,
 }
@@ -91,6 +93,13 @@ impl Waiters {
         self.by_end.remove((waiter.gone_at.0, waiter.call.0));
         self.free.push(index);
         Some(waiter)
+    }
+
+    /// It was told when to ask again.
+    pub(crate) fn told(&mut self, index: u32, asks_at: Instant) {
+        if let Some(waiter) = self.get_mut(index) {
+            waiter.asks_at = asks_at;
+        }
     }
 
     /// It was heard of: it is gone if it stays silent until then.

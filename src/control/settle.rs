@@ -4,11 +4,11 @@ use super::breaker::{Change, Signal};
 use super::lease::Lease;
 use super::names::Slot;
 use super::notice::{Notice, NoticeKind};
+use super::preflight::{LASTING, PASSING, Said};
 use super::terms::{Outcome, PermitId, VendorLimit};
 use super::vendor::Cost;
 use super::{Control, Target};
 use crate::class::{ErrorClass, Scope};
-use crate::prelude::*;
 use crate::time::{Instant, Millis};
 
 impl Control {
@@ -35,6 +35,9 @@ impl Control {
         }
         if healthy && lease.probe {
             self.signal(&lease, Signal::Answered, Signal::Answered, now);
+        }
+        if healthy && self.on_preflight(&lease, Said::Well, now) {
+            self.pump(lease.target, now);
         }
     }
 
@@ -70,6 +73,50 @@ impl Control {
         let (provider, model) = signals(outcome, lease.probe, several);
         self.signal(lease, provider, model, now);
         self.learn_bucket(lease, outcome, now);
+        self.on_preflight(lease, self.said(lease, outcome), now);
+    }
+
+    /// What an attempt's end says to those who wait for a preflight.
+    fn said(&self, lease: &Lease, outcome: &Outcome<'_>) -> Said {
+        let Some(class) = outcome.class else { return Said::Well };
+        let of_request = matches!(outcome.scope, None | Some(Scope::Request));
+        match class {
+            ErrorClass::AuthError | ErrorClass::PermissionError if self.has_other_key(lease) => Said::Nothing,
+            ErrorClass::AuthError | ErrorClass::PermissionError | ErrorClass::NotFound if !of_request => {
+                Said::Refused(class, LASTING)
+            }
+            ErrorClass::QuotaExhausted => Said::Refused(class, LASTING),
+            _ if class.is_health_failure() => Said::Refused(class, PASSING),
+            // A rate limit cools the bucket, and the next call asks once that is over.
+            _ => Said::Nothing,
+        }
+    }
+
+    /// Whether the key of a lease was disabled, and its pool has another that is not.
+    fn has_other_key(&self, lease: &Lease) -> bool {
+        let Some(own) = lease.key.and_then(|key| self.keys.get(key.0 as usize)) else { return false };
+        own.disabled.is_some() && self.keys.iter().any(|key| key.pool == own.pool && key.disabled.is_none())
+    }
+
+    /// Tells a bucket's preflight; says whether it has just passed.
+    fn on_preflight(&mut self, lease: &Lease, said: Said, now: Instant) -> bool {
+        let target = self.targets.list.get_mut(lease.target.index as usize);
+        let Some(bucket) = target.and_then(|target| target.buckets.get_mut(lease.bucket)) else { return false };
+        let cooling = bucket.cooling(now);
+        let said = match said {
+            Said::Refused(class, length) => Said::Refused(class, length.max(cooling)),
+            other => other,
+        };
+        let Some(passed) = bucket.preflight.on_end(lease.number, said, now) else { return false };
+        let (kind, class, until) = match said {
+            Said::Refused(class, length) => (NoticeKind::PreflightFailed, Some(class), Some(now.plus(length))),
+            _ => (NoticeKind::PreflightPassed, None, None),
+        };
+        self.notices.tell(kind, now, &bucket.name, class, until);
+        if !passed {
+            self.wake_everybody(lease.target);
+        }
+        passed
     }
 
     fn learn_bucket(&mut self, lease: &Lease, outcome: &Outcome<'_>, now: Instant) {
@@ -80,9 +127,11 @@ impl Control {
         let Some(target) = self.targets.list.get_mut(lease.target.index as usize) else { return };
         if outcome.class.is_none() {
             target.lasted.add(now.since(lease.granted_at).0);
-            target.speed.on_success(outcome.first_token, outcome.latency, outcome.output_tokens);
         }
         let Some(bucket) = target.buckets.get_mut(lease.bucket) else { return };
+        if outcome.class.is_none() {
+            bucket.speed.on_success(outcome.first_token, outcome.latency, outcome.output_tokens, now);
+        }
         let read = bucket.vendor.read(lease.number, outcome.limits, now) || bucket.vendor.has_read(lease.number);
         if !read {
             bucket.vendor.spend(match outcome.used_tokens {
@@ -94,6 +143,7 @@ impl Control {
             bucket.heal();
             if let Some(config) = &concurrency {
                 bucket.concurrency.on_success(config, now);
+                bucket.pace.on_success(config.calm, now);
             }
             return;
         };
@@ -108,6 +158,9 @@ impl Control {
         let mut reduced = false;
         if let (true, Some(config)) = (pushed_back, &concurrency) {
             reduced = bucket.concurrency.on_rejected(lease.number, newest, config, now);
+            if config.adaptive && class == ErrorClass::RateLimited && bucket.vendor.limits().is_empty() {
+                bucket.pace.on_rejected(lease.number, newest, now);
+            }
         }
         match outcome.wait_hint {
             // A pool goes on with another organisation meanwhile. Who brought a key of its own has nowhere else to go: each
@@ -128,9 +181,8 @@ impl Control {
             _ => {}
         }
         let until = now.plus(bucket.cooling(now));
-        let subject = String::from(&*bucket.name);
         let limit = concurrency.and_then(|config| bucket.concurrency.limit(&config)).map(u64::from);
-        let pool = bucket.pool;
+        let (pool, name) = (bucket.pool, &*bucket.name);
         let kinds = [
             (cooled, NoticeKind::BucketCooling, None),
             (class == ErrorClass::QuotaExhausted, NoticeKind::QuotaExhausted, None),
@@ -138,7 +190,7 @@ impl Control {
         ];
         for (_, kind, value) in kinds.into_iter().filter(|(happened, _, _)| *happened) {
             let until = (kind != NoticeKind::ConcurrencyReduced).then_some(until);
-            self.notices.push(Notice { kind, at: now, subject: subject.clone(), class: Some(class), until, value });
+            self.notices.push(Notice { kind, at: now, subject: name.into(), class: Some(class), until, value });
         }
         // The bill is the organisation's: all its models are out.
         if let (ErrorClass::QuotaExhausted, Some(Scope::Key), Some(pool)) = (class, outcome.scope, pool) {
@@ -174,8 +226,8 @@ impl Control {
                 Change::Closed => (NoticeKind::BreakerClosed, None),
             };
             opened = opened || kind == NoticeKind::BreakerOpened;
-            let subject = String::from(self.breakers.names.name(slot.index as usize));
-            self.notices.push(Notice { kind, at: now, subject, class, until, value: None });
+            let subject = self.breakers.names.name(slot.index as usize);
+            self.notices.tell(kind, now, subject, class, until);
         }
         if opened {
             self.wake_everybody(lease.target);

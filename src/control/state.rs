@@ -170,9 +170,14 @@ impl Control {
         json.member("in_flight", Some(bucket.concurrency.in_flight().into()));
         let limit = self.config.concurrency.and_then(|config| bucket.concurrency.limit(&config));
         json.member("concurrency_limit", limit.map(u64::from));
+        json.member("paced_per_minute", bucket.pace.per_minute());
+        json.text_member("preflight", bucket.preflight.name());
         json.member("reserved_tokens", Some(bucket.reserved.input.saturating_add(bucket.reserved.output)));
         json.member("last_429_at", bucket.vendor.last_429_at.map(|at| at.0));
         json.member("last_overload_at", bucket.vendor.last_overload_at.map(|at| at.0));
+        let (first_token, tokens_per_second) = bucket.speed.medians();
+        json.member("first_token_ms", first_token);
+        json.member("tokens_per_second", tokens_per_second);
         json.key("limits");
         json.open('[');
         for known in bucket.vendor.limits() {

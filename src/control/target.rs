@@ -9,7 +9,9 @@ use super::concurrency::{Concurrency, ConcurrencyConfig};
 use super::feasibility::{Percentiles, Speed};
 use super::hold::Hold;
 use super::names::Slot;
-use super::queue::Queue;
+use super::pace::Pace;
+use super::preflight::{Met, Preflight};
+use super::queue::{Queue, Waiter};
 use super::terms::{BucketId, KeyId, Priority, Reason};
 use super::vendor::{Cost, Vendor};
 use crate::class::ErrorClass;
@@ -20,6 +22,8 @@ use crate::time::{Instant, Millis};
 const INTERACTIVE_MEMORY: Millis = Millis(60_000);
 /// That tenth.
 const BATCH_MARGIN_PER_MILLE: u64 = 100;
+/// Rank of an open bucket that would answer too late; 1 is that of one that failed this call.
+const SLOW: u8 = 2;
 /// Longest cooling that a hint can cause: a month, the longest quota that providers have.
 const LONGEST_HINT: Millis = Millis(31 * 86_400_000);
 
@@ -42,10 +46,13 @@ pub(crate) struct Bucket {
     pub(crate) concurrency: Concurrency,
     /// What is in flight by estimate.
     pub(crate) reserved: Cost,
+    pub(crate) preflight: Preflight,
+    pub(crate) speed: Speed,
+    pub(crate) pace: Pace,
 }
 
 impl Bucket {
-    pub(crate) fn new(id: BucketId, name: Box<str>, pool: Option<usize>, weight: u32) -> Self {
+    pub(crate) fn new(id: BucketId, name: Box<str>, pool: Option<usize>, weight: u32, preflight: Preflight) -> Self {
         Self {
             id,
             name,
@@ -59,6 +66,9 @@ impl Bucket {
             vendor: Vendor::default(),
             concurrency: Concurrency::default(),
             reserved: Cost::default(),
+            preflight,
+            speed: Speed::default(),
+            pace: Pace::default(),
         }
     }
 
@@ -145,7 +155,6 @@ pub(crate) struct Target {
     /// Buckets by recency, the least recently used first.
     order: Vec<usize>,
     pub(crate) queue: Queue,
-    pub(crate) speed: Speed,
     interactive_at: Instant,
     /// How long a permit is held, smoothed; zero while nothing is known.
     pub(crate) held: Millis,
@@ -164,7 +173,6 @@ impl Target {
             buckets,
             order,
             queue: Queue::default(),
-            speed: Speed::default(),
             interactive_at: Instant(0),
             held: Millis::ZERO,
             lasted: Percentiles::default(),
@@ -193,34 +201,45 @@ impl Target {
         self.buckets.iter().try_fold(0_u32, |sum, bucket| Some(sum.saturating_add(bucket.concurrency.limit(config)?)))
     }
 
-    /// The least recently used bucket that is open, those of `avoid` last; else what the nearest one waits for.
-    /// `ahead` is what others in the queue will take first.
+    /// The least recently used bucket that is open, or what the nearest one waits for. Those that would most likely
+    /// answer after the deadline come last, and before them those that failed this call. With it comes the first that was
+    /// passed over for being so slow, and how long it would take.
     pub(crate) fn pick(
         &mut self,
         config: Option<&ConcurrencyConfig>,
         keys: &[Key],
-        cost: Cost,
-        priority: Priority,
-        avoid: &[BucketId],
+        waiter: &Waiter,
         now: Instant,
-    ) -> Result<usize, Blocked> {
-        let yields = priority == Priority::Batch
+    ) -> Result<(usize, Option<(u32, Millis)>), Blocked> {
+        let yields = waiter.priority == Priority::Batch
             && self.interactive_at > Instant(0)
             && now.since(self.interactive_at) < INTERACTIVE_MEMORY;
-        let mut avoided = None;
+        let several = self.buckets.len() > 1;
+        let mut best: Option<(u8, usize, usize)> = None;
+        let mut passed_over = None;
         let mut nearest = None;
         for (place, index) in self.order.iter().copied().enumerate() {
             let Some(bucket) = self.buckets.get_mut(index) else { continue };
-            match bucket.open(config, keys, cost, yields, now) {
-                Ok(()) if avoid.contains(&bucket.id) => avoided = avoided.or(Some((place, index))),
-                Ok(()) => {
-                    avoided = Some((place, index));
-                    break;
+            if let Err(blocked) = bucket.open(config, keys, waiter.cost, yields, now) {
+                nearest = Some(nearer(nearest, blocked));
+                continue;
+            }
+            let mut rank = u8::from(waiter.avoid.contains(&bucket.id));
+            if several {
+                let speed = bucket.speed.feasible(waiter.cost.output, waiter.deadline, now);
+                if !speed.fits {
+                    rank = rank.saturating_add(SLOW);
+                    passed_over = passed_over.or(Some((u32::try_from(index).unwrap_or(u32::MAX), speed.estimate)));
                 }
-                Err(blocked) => nearest = Some(nearer(nearest, blocked)),
+            }
+            if best.is_none_or(|(least, ..)| rank < least) {
+                best = Some((rank, place, index));
+            }
+            if rank == 0 {
+                break;
             }
         }
-        let Some((place, index)) = avoided else {
+        let Some((rank, place, index)) = best else {
             let nobody =
                 Blocked { reason: Reason::KeysDisabled, class: ErrorClass::AuthError, at: Some(Instant::NEVER) };
             return Err(nearest.unwrap_or(nobody));
@@ -233,7 +252,7 @@ impl Target {
                 self.order.push(index);
             }
         }
-        Ok(index)
+        Ok((index, passed_over.filter(|_| rank < SLOW)))
     }
 }
 
@@ -247,6 +266,11 @@ impl Bucket {
         now: Instant,
     ) -> Result<(), Blocked> {
         let cooling = self.cooling(now);
+        let met = self.preflight.meet(self.concurrency.in_flight(), now);
+        if let Met::Refused(class, left) = met {
+            let at = Some(now.plus(left.max(cooling)));
+            return Err(Blocked { reason: Reason::PreflightFailed, class, at });
+        }
         if cooling > Millis::ZERO {
             return Err(Blocked { reason: Reason::BucketCooling, class: self.class, at: Some(now.plus(cooling)) });
         }
@@ -257,11 +281,17 @@ impl Bucket {
                 return Err(Blocked { reason: Reason::KeysDisabled, class, at: Some(Instant::NEVER) });
             }
         }
+        if met == Met::Asking {
+            return Err(Blocked { reason: Reason::Preflight, class: ErrorClass::RateLimited, at: None });
+        }
         if let Some(config) = config {
             let tenth = self.concurrency.limit(config).map_or(0, |limit| (limit / 10).max(1));
             if !self.concurrency.has_room(config, if yields { tenth } else { 0 }) {
                 return Err(Blocked { reason: Reason::ConcurrencyLimit, class: ErrorClass::RateLimited, at: None });
             }
+        }
+        if let Some(at) = self.pace.when(now) {
+            return Err(Blocked { reason: Reason::NotEnoughHeadroom, class: ErrorClass::RateLimited, at: Some(at) });
         }
         let margin = if yields { BATCH_MARGIN_PER_MILLE } else { 0 };
         match self.vendor.when(cost, self.reserved, margin, now) {

@@ -109,6 +109,10 @@ pub enum Reason {
     QueueTimeout,
     /// Every key that could serve the request is disabled.
     KeysDisabled,
+    /// Another call goes first, to see whether the bucket answers.
+    Preflight,
+    /// That call was refused, so this one was not begun.
+    PreflightFailed,
 }
 
 impl Reason {
@@ -129,6 +133,8 @@ impl Reason {
             Self::QueueFull => "queue_full",
             Self::QueueTimeout => "queue_timeout",
             Self::KeysDisabled => "keys_disabled",
+            Self::Preflight => "preflight",
+            Self::PreflightFailed => "preflight_failed",
         }
     }
 }
@@ -146,6 +152,18 @@ pub struct Permit {
     pub probe: bool,
     /// When the permit comes back by itself.
     pub lease_until: Instant,
+}
+
+/// A bucket that was left for another one because its answer would most likely come after the deadline
+/// (`infeasible_before_deadline`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassedOver<'a> {
+    /// Its name.
+    pub bucket: &'a str,
+    /// How long an attempt there is expected to take.
+    pub estimate: Millis,
+    /// How long there was until the deadline.
+    pub remaining: Millis,
 }
 
 /// How an attempt ended.

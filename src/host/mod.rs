@@ -46,18 +46,10 @@ pub struct Core {
 #[wasm_bindgen]
 impl Core {
     /// A core with 64 random bits from the host, the hash secret (empty: random), the limits in the order of
-    /// `POLICY_FIELDS`, and the control plane's settings ([`settings`]).
-    ///
-    /// # Errors
-    /// What is wrong with the settings: path, what it is, and what it should be.
+    /// `POLICY_FIELDS`, and the control plane's settings ([`settings`]), all checked by `pkg/src/config.ts`.
     #[wasm_bindgen(constructor)]
-    pub fn new(
-        seed_low: u32,
-        seed_high: u32,
-        hash_secret: &str,
-        limits: &[f64],
-        control: &str,
-    ) -> Result<Core, String> {
+    #[must_use]
+    pub fn new(seed_low: u32, seed_high: u32, hash_secret: &str, limits: &[f64], control: &str) -> Self {
         let seed = u64::from(seed_high).wrapping_shl(32) | u64::from(seed_low);
         let secret = if hash_secret.is_empty() { None } else { Some(hash_secret) };
         let preset = match limits.get(16).copied().map(to_u32) {
@@ -66,8 +58,8 @@ impl Core {
             _ => Policy::STANDARD,
         };
         let policy = policy(limits, preset);
-        let control = Control::new(settings::read(control)).map_err(|error| error.message())?;
-        Ok(Self { engine: Engine::new(seed, secret, policy, control), woken: 0 })
+        let control = Control::of_checked(settings::read(control));
+        Self { engine: Engine::new(seed, secret, policy, control), woken: 0 }
     }
 
     /// Adds a provider of the user's own: name, match patterns (separated by U+001F), protocol name or "", rules as JSON

@@ -69,12 +69,21 @@ describe("evenkeel policy", () => {
     const explained = createKeel(config).explainPolicy();
     withConfig(config, (file) => assert.deepEqual(JSON.parse(run("--config", file, "--json").stdout), explained));
     assert.deepEqual(explained.waits, [
-      { retry: 1, minMs: 50, maxMs: 100 },
-      { retry: 2, minMs: 100, maxMs: 200 },
-      { retry: 3, minMs: 150, maxMs: 300 },
+      { retry: 1, minMs: 50, maxMs: 100, overloadedMaxMs: 200 },
+      { retry: 2, minMs: 100, maxMs: 200, overloadedMaxMs: 300 },
+      { retry: 3, minMs: 150, maxMs: 300, overloadedMaxMs: 300 },
     ]);
     assert.equal(explained.maxAttempts, 4);
     assert.equal(explained.worstCaseMs, 4 * 1_000 + 3 * 60_000);
+  });
+
+  it("shows that an overload is waited out a step longer, save where waits grow by themselves", () => {
+    withConfig({ retry: { baseMs: 100, capMs: 8_000 } }, (file) => {
+      assert.match(run("--config", file).stdout, /before attempt 2 .* 0 ms to 100 ms, after an overload 200 ms/);
+    });
+    withConfig({ retry: { baseMs: 100, capMs: 8_000, jitter: "decorrelated" } }, (file) => {
+      assert.doesNotMatch(run("--config", file).stdout, /after an overload/);
+    });
   });
 
   it("tells a misuse in a sentence and status 2", () => {

@@ -16,6 +16,7 @@ export default function (test, { lib, assert }) {
     [{ seed: -1 }, "seed"],
     [{ onCoreFailure: "explode" }, "onCoreFailure"],
     [{ providers: { own: { match: [] } } }, "providers.own.match"],
+    [{ pools: [{ preflight: "yes" }] }, "pools[0].preflight"],
   ];
   for (const [options, path] of wrong) {
     test(`${JSON.stringify(options)} is refused at ${path}`, async () => {

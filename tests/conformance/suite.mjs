@@ -5,6 +5,7 @@
  */
 import bodies from "./bodies.mjs";
 import config from "./config.mjs";
+import control from "./control.mjs";
 import fetching from "./fetching.mjs";
 import { assert, Cases, perform, rigFor } from "./harness.mjs";
 import ledger from "./ledger.mjs";
@@ -14,7 +15,7 @@ import streams from "./streams.mjs";
 import surroundings from "./surroundings.mjs";
 import time from "./time.mjs";
 
-const PARTS = { fetching, retries, time, bodies, streams, ledger, config, surroundings };
+const PARTS = { fetching, retries, time, bodies, streams, ledger, config, control, surroundings };
 
 /**
  * Runs every case, one after the other.

@@ -14,7 +14,7 @@ const BASE = {
   exactOptionalPropertyTypes: true,
   verbatimModuleSyntax: true,
 };
-const OURS = ["options.ts", "failures.ts", "kit.ts"];
+const OURS = ["options.ts", "failures.ts", "kit.ts", "state.ts"];
 const WITH_WASM = [...OURS, "slim.ts"];
 const WEB = { lib: ["ES2022", "DOM", "DOM.Iterable"], types: [] };
 
