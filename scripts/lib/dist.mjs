@@ -22,7 +22,9 @@ const INSIDE = `export { readOptions } from "./config.js";
 export { Core, initSync } from "./core.js";
 export { coreGeneration } from "./load.js";
 `;
-const INSIDE_NAMES = "Core, coreGeneration, initSync, readOptions";
+const INSIDE_ENTRY = `export { Core, coreGeneration, initSync, readOptions } from "./main.js";
+export { judge } from "./cli/case.js";
+`;
 
 /** Declarations of generated files, for the compiler: pkg/tsconfig.json makes them siblings of the sources. */
 export function writeTypes(core) {
@@ -38,7 +40,7 @@ export async function bundle(core, dist, { open = false } = {}) {
   cpSync(join(core, "core.wasm"), join(dist, "core.wasm"));
   const outputOf = async (entryPoints, shared) => {
     const { metafile, outputFiles } = await build({
-      entryPoints,
+      entryPoints: entryPoints.map((file) => ({ in: file, out: basename(file, ".ts") })),
       outdir: dist,
       absWorkingDir: ROOT,
       bundle: true,
@@ -58,9 +60,7 @@ export async function bundle(core, dist, { open = false } = {}) {
   const main = await outputOf([source("main")], new Set());
   const shared = new Set(Object.keys(main.inputs).map((path) => resolve(ROOT, path)));
   shared.delete(PUBLIC);
-  const entries = await outputOf(ENTRIES, shared);
-  checkNames(main, entries);
-  if (open) writeFileSync(join(dist, "inside.js"), `export { ${INSIDE_NAMES} } from "./main.js";\n`);
+  checkNames(main, await outputOf(open ? [...ENTRIES, "inside"] : ENTRIES, shared));
 }
 
 /**
@@ -114,6 +114,8 @@ function parts({ core, shared, open }) {
         loader: "js",
       }));
       if (!open) return;
+      onResolve({ filter: /^inside$/ }, ({ path }) => ({ path, namespace: "inside" }));
+      onLoad({ filter: /.*/, namespace: "inside" }, () => ({ contents: INSIDE_ENTRY, loader: "ts", resolveDir: SRC }));
       onLoad({ filter: /[/\\]main\.ts$/ }, ({ path }) => ({
         contents: readFileSync(path, "utf8") + INSIDE,
         loader: "ts",
