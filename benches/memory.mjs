@@ -4,9 +4,8 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readOptions } from "../pkg/dist/config.js";
-import { Core, initSync } from "../pkg/dist/core.js";
-import { createKeel } from "../pkg/dist/entry.inline.js";
+import { createKeel } from "../build/pkg-open/dist/entry.inline.js";
+import { Core, initSync, readOptions } from "../build/pkg-open/dist/inside.js";
 import { DIST } from "../scripts/lib/run.mjs";
 import { contenders } from "./lib/contenders.mjs";
 import { median } from "./lib/measure.mjs";

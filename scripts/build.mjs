@@ -2,6 +2,7 @@
 //
 //   build/wasm/       core.js, core.d.ts, core.wasm of the core as it ships
 //   build/wasm-trap/  the same with the cargo feature `test-trap`; build/pkg-trap/ is the whole package with it
+//   build/pkg-open/   the package with one file more, by which benchmarks reach its inside
 //   build/types/      declarations of generated files, which pkg/tsconfig.json reads
 //   build/stamp.json  hashes of what went in: nothing is rebuilt when nothing changed
 
@@ -9,7 +10,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSy
 import { homedir } from "node:os";
 import { basename, delimiter, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { copyCore, packageAround } from "./lib/dist.mjs";
+import { bundle, packageAround, pruneTypes, writeTypes } from "./lib/dist.mjs";
 import {
   BUILD,
   DIST,
@@ -32,6 +33,7 @@ import {
   ensurePackages,
   ensureTarget,
   ensureWasmTools,
+  SMALLEST,
   tidyTools,
   wasmOptScript,
 } from "./lib/tools.mjs";
@@ -46,12 +48,10 @@ const USAGE = `usage: npm run build -- [options]
   --out <dir>          where the wasm goes instead of build/wasm; implies --wasm-only
   --verbose            show what the tools print`;
 
-/** Nothing lies in the first 1,024 bytes of memory but the far end of the stack, and a new instance begins with zeros. */
-const SMALLEST = "-Oz --converge --low-memory-unused --zero-filled-memory";
 const STAMP = join(BUILD, "stamp.json");
-const SCRIPTS = ["build.mjs", "lib/dist.mjs", "lib/run.mjs", "lib/tools.mjs"].map((name) =>
-  join(ROOT, "scripts", name),
-);
+const scripts = (...names) => names.map((name) => join(ROOT, "scripts", name));
+const WASM_SCRIPTS = scripts("build.mjs", "lib/run.mjs", "lib/tools.mjs");
+const SCRIPTS = [...WASM_SCRIPTS, ...scripts("lib/dist.mjs", "lib/glue.mjs", "lib/inline.mjs")];
 
 await runMain(async () => {
   const flags = options(
@@ -80,7 +80,7 @@ await runMain(async () => {
   if (flags["with-trap"]) {
     const out = join(BUILD, "wasm-trap");
     wasm = await buildWasm({ key: "wasm-trap", out, features: ["module", "test-trap"], flags, rustc, stamp });
-    packageAround(out, join(BUILD, "pkg-trap"));
+    await packageAround(out, join(BUILD, "pkg-trap"));
   }
 });
 
@@ -88,7 +88,7 @@ await runMain(async () => {
 async function buildWasm({ key, out, features, flags, rustc, stamp }) {
   const inputs = ["Cargo.toml", "Cargo.lock", "build.rs", "src", ".cargo"].map((name) => join(ROOT, name));
   const settings = [rustc, flags["opt-level"], flags["wasm-opt"], flags.simd, features, process.env.RUSTFLAGS ?? ""];
-  const hash = fingerprint([...inputs, ...SCRIPTS], settings.map(String));
+  const hash = fingerprint([...inputs, ...WASM_SCRIPTS], settings.map(String));
   const outputs = ["core.js", "core.d.ts", "core.wasm"].map((name) => join(out, name));
   if (!flags.force && stamp[key] === hash && outputs.every((file) => existsSync(file))) {
     say(dim(`core: ${key} is up to date`));
@@ -126,7 +126,10 @@ async function buildWasm({ key, out, features, flags, rustc, stamp }) {
     wasmBindgen,
     [
       ...["--target", "web", "--out-dir", out, "--out-name", "core", "--omit-default-module-path"],
-      ...["--experimental-reset-state-function", "--remove-name-section", "--remove-producers-section", compiled],
+      ...["--experimental-reset-state-function", "--remove-producers-section"],
+      // wasm-opt orders by names, and removes them.
+      ...(flags["wasm-opt"] === "none" ? ["--remove-name-section"] : []),
+      compiled,
     ],
     options,
   );
@@ -169,28 +172,29 @@ async function optimise(file, passes, options) {
   renameSync(`${file}.opt`, file);
 }
 
-/** Puts the wasm and the compiled TypeScript into pkg/dist. */
+/** Puts the wasm, the bundled JavaScript and its declarations into pkg/dist. */
 async function buildPackage({ wasm, flags, stamp }) {
   const sources = [join(PKG, "src"), join(PKG, "tsconfig.json"), join(ROOT, "package-lock.json"), ...SCRIPTS];
   const hash = fingerprint(sources, [wasm]);
-  if (!flags.force && stamp.dist === hash && existsSync(join(DIST, "index.js"))) {
+  if (!flags.force && stamp.dist === hash && existsSync(join(DIST, "main.js"))) {
     say(dim("package: pkg/dist is up to date"));
     return;
   }
-  const types = join(BUILD, "types");
-  mkdirSync(types, { recursive: true });
-  cpSync(join(BUILD, "wasm", "core.d.ts"), join(types, "core.d.ts"));
-  writeFileSync(join(types, "core.inline.d.ts"), "declare const base64: string;\nexport default base64;\n");
+  const core = join(BUILD, "wasm");
+  writeTypes(core);
 
-  say("package: compiling TypeScript (tsc) …");
+  say("package: checking types (tsc), bundling (esbuild) …");
   rmSync(DIST, { recursive: true, force: true });
   writeStamp(stamp, { dist: undefined });
-  copyCore(join(BUILD, "wasm"), DIST);
-  const tsc = await run(process.execPath, [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", PKG]);
-  if (tsc.code !== 0) {
-    process.stderr.write(tsc.output);
+  const tsc = [join(ROOT, "node_modules", "typescript", "bin", "tsc"), "-p", PKG, "--emitDeclarationOnly"];
+  const { code, output } = await run(process.execPath, tsc);
+  if (code !== 0) {
+    process.stderr.write(output);
     throw new Stop("tsc found errors in pkg/src (above)");
   }
+  pruneTypes(DIST);
+  await bundle(core, DIST);
+  await packageAround(core, join(BUILD, "pkg-open"));
   for (const name of ["LICENSE-MIT", "LICENSE-APACHE"]) cpSync(join(ROOT, name), join(PKG, name));
   writeStamp(stamp, { dist: hash });
   const total = filesUnder(DIST).reduce((sum, file) => sum + statSync(file).size, 0);

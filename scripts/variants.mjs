@@ -8,9 +8,10 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { packageAround } from "./lib/dist.mjs";
 import { BUILD, must, options, runMain, say } from "./lib/run.mjs";
+import { SMALLEST } from "./lib/tools.mjs";
 
 const LEVELS = ["s", "z", "2", "3"];
-const PASSES = ["none", "-Os", "-Oz", "-O3", "-Oz --converge --low-memory-unused --zero-filled-memory"];
+const PASSES = ["none", "-Os", "-Oz", "-O3", SMALLEST];
 
 await runMain(async () => {
   const { levels, passes } = options(
@@ -25,7 +26,7 @@ await runMain(async () => {
         const out = join("build", "variants", name);
         const args = ["scripts/build.mjs", "--out", out, "--opt-level", level, `--wasm-opt=${pass}`];
         await must(name, process.execPath, simd ? [...args, "--simd"] : args);
-        packageAround(join(BUILD, "variants", name), join(BUILD, "variants", name, "pkg"));
+        await packageAround(join(BUILD, "variants", name), join(BUILD, "variants", name, "pkg"));
         const wasm = readFileSync(join(BUILD, "variants", name, "core.wasm"));
         const cells = [level, pass, simd ? "yes" : "no", wasm.length, gzipSync(wasm, { level: 9 }).length];
         say(`| ${cells.join(" | ")} |`);

@@ -24,7 +24,7 @@ export default defineConfig(({ command }) => ({
     // A data: URL or an inline script would need another policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // The core is inlined in evenkeel's main entry, some 500 KB of base64.
+    // The core is inlined in evenkeel's main entry, some 270 KB of text.
     chunkSizeWarningLimit: 700,
   },
 }));

@@ -1,7 +1,7 @@
 /** The entry of Vercel's edge runtime, whose bundlers know a wasm module by `?module`. */
 import module from "./core.wasm?module";
-import { tryInstall } from "./load.js";
+import { provide } from "./load.js";
 
-tryInstall(() => module);
+provide(() => module);
 
 export * from "./index.js";

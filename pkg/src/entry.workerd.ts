@@ -1,7 +1,7 @@
 /** The entry of Cloudflare Workers, where a `.wasm` import is a compiled module and bytes may not be compiled. */
 import module from "./core.wasm";
-import { tryInstall } from "./load.js";
+import { provide } from "./load.js";
 
-tryInstall(() => module);
+provide(() => module);
 
 export * from "./index.js";

@@ -5,9 +5,14 @@
  * bytes as they are, and hand responses on by what is inside of them, so nothing of this is for them.
  */
 
-/** Node before 21 has no `navigator`. */
-export const KEPT_IS_CHEAPER =
-  (globalThis.navigator?.userAgent ?? "Node.js").startsWith("Node.js") && !("EdgeRuntime" in globalThis);
+let cheaper: boolean | undefined;
+
+/** Whether this is Node. Not asked at module scope, where it makes every import of the package wait for Node's navigator. */
+export function keptIsCheaper(): boolean {
+  // Node before 21 has no `navigator`.
+  cheaper ??= (globalThis.navigator?.userAgent ?? "Node.js").startsWith("Node.js") && !("EdgeRuntime" in globalThis);
+  return cheaper;
+}
 
 const utf8 = new TextDecoder();
 

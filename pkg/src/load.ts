@@ -1,6 +1,7 @@
 /**
- * Where the wasm core enters. Each entry file hands over what its host can use (a compiled module, or bytes) at module
- * scope and synchronously, so there is no promise that two requests of a Worker could share.
+ * Where the wasm core enters. Each entry file says what its host can use (a compiled module, or bytes); it is compiled and
+ * instantiated when a core is first needed, synchronously, so there is no promise that two requests of a Worker could share,
+ * and an import costs no more than its reading.
  */
 import { __wbg_reset_state, initSync } from "./core.js";
 
@@ -8,6 +9,7 @@ let installed = false;
 let poisoned = false;
 let generation = 0;
 let failure: unknown;
+let provided: (() => WebAssembly.Module | BufferSource) | undefined;
 
 /**
  * Gives evenkeel its WebAssembly core. Only users of `evenkeel/slim` call it; the other entries do so themselves.
@@ -27,17 +29,23 @@ export function install(source: (WebAssembly.Module & object) | BufferSource): v
   failure = undefined;
 }
 
-/** Installs what `source` gives; a refusal is kept for {@link requireCore}, so that importing evenkeel never throws. */
-export function tryInstall(source: () => WebAssembly.Module | BufferSource): void {
-  try {
-    install(source());
-  } catch (error) {
-    failure = error;
-  }
+/** Says what {@link requireCore} is to install, unless something is by then. */
+export function provide(source: () => WebAssembly.Module | BufferSource): void {
+  provided ??= source;
 }
 
-/** Throws an error that says what to do if the core could not be loaded, or not be started anew. */
+/**
+ * Loads the core unless it is there. Throws an error that says what to do if it could not be loaded, or not be started anew.
+ * A host that has refused once is not asked again.
+ */
 export function requireCore(): void {
+  if (!installed && provided !== undefined && failure === undefined) {
+    try {
+      install(provided());
+    } catch (error) {
+      failure = error ?? new Error("it threw nothing");
+    }
+  }
   if (!installed) throw new Error(explain(failure), { cause: failure });
   if (poisoned) revive();
 }

@@ -1,6 +1,6 @@
 /** Answers as the caller gets them: rebuilt around a body that was read, or made in the provider's own envelope. */
 import type { Ending } from "./ending.js";
-import { KEPT_IS_CHEAPER, kept, show } from "./kept.js";
+import { keptIsCheaper(), kept, show } from "./kept.js";
 import { replay } from "./request.js";
 import type { ErrorClass, Protocol } from "./types.js";
 
@@ -34,7 +34,7 @@ export function rebuilt(
   bytes: Uint8Array<ArrayBuffer>,
   extra?: Readonly<Record<string, string>>,
 ): Response {
-  if (KEPT_IS_CHEAPER && isOrdinary(upstream)) return kept(upstream, bytes, () => headersOf(upstream, extra));
+  if (keptIsCheaper() && isOrdinary(upstream)) return kept(upstream, bytes, () => headersOf(upstream, extra));
   return rewrap(upstream, bytes, extra);
 }
 

@@ -32,7 +32,7 @@ const wasmTarget = () => {
   // The build has tried to add the target and went on with std from source, which clippy cannot use.
   return { reason: "rustup has no wasm32-unknown-unknown here", allowed: true };
 };
-const built = () => (existsSync(join(DIST, "index.js")) ? undefined : "pkg/dist is not built");
+const built = () => (existsSync(join(DIST, "main.js")) ? undefined : "pkg/dist is not built");
 const RUNTIMES = join(ROOT, "tests", "runtimes");
 const allTests = () => filesUnder(join(ROOT, "tests")).filter((file) => file.endsWith(".test.mjs"));
 const WWW_TESTS = join(ROOT, "tests", "www");

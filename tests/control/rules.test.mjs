@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { createKeel, KeelConfigError } from "evenkeel";
-import { judge } from "../../pkg/dist/cli/case.js";
+import { judge } from "../../build/pkg-open/dist/inside.js";
 
 const CASE = {
   provider: "acme",

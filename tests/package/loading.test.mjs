@@ -15,12 +15,12 @@ function inFreshNode(code, ...flags) {
   return execFileSync(process.execPath, args, { encoding: "utf8" }).trim();
 }
 
-const messageOfRequireCore = `
-  const { requireCore } = await import(${at("load.js")});
-  try { requireCore(); console.log("loaded"); } catch (error) { console.log(error.message); }`;
+const askForCore = (file) => `
+  const { createKeel } = await import(${at(file)});
+  try { createKeel().explainPolicy(); console.log("loaded"); } catch (error) { console.log(error.message); }`;
 
-test("the main entry has its core after the import alone", () => {
-  assert.equal(inFreshNode(`await import(${at("entry.inline.js")}); ${messageOfRequireCore}`), "loaded");
+test("the main entry finds its core by itself", () => {
+  assert.equal(inFreshNode(askForCore("entry.inline.js")), "loaded");
 });
 
 test("the package can be required, and gives the same module as an import", () => {
@@ -34,20 +34,33 @@ test("the package can be required, and gives the same module as an import", () =
 });
 
 test("slim without a core says that install has to be called", () => {
-  const message = inFreshNode(`await import(${at("slim.js")}); ${messageOfRequireCore}`);
+  const message = inFreshNode(askForCore("slim.js"));
   assert.match(message, /evenkeel\/slim.*Call `install\(module\)`/);
 });
 
-test("slim takes bytes or a compiled module, and a second install changes nothing", () => {
+test("I1 slim takes a compiled module or bytes, and a second install changes nothing", () => {
   const code = (argument) => `
     import { readFileSync } from "node:fs";
     const { install } = await import(${at("slim.js")});
     const bytes = readFileSync(new URL(${at("core.wasm")}));
     install(${argument});
     install(new Uint8Array([1, 2, 3]));
-    ${messageOfRequireCore}`;
+    ${askForCore("slim.js")}`;
   assert.equal(inFreshNode(code("bytes")), "loaded");
   assert.equal(inFreshNode(code("new WebAssembly.Module(bytes)")), "loaded");
+});
+
+test("I1 a module that was compiled in another realm is taken as it is, and not compiled again", () => {
+  const code = `
+    import { readFileSync } from "node:fs";
+    import { runInNewContext } from "node:vm";
+    const { install } = await import(${at("slim.js")});
+    const bytes = readFileSync(new URL(${at("core.wasm")}));
+    const module = runInNewContext("new WebAssembly.Module(bytes)", { bytes });
+    WebAssembly.Module = new Proxy(WebAssembly.Module, { construct() { throw new Error("compiled again"); } });
+    install(module);
+    ${askForCore("slim.js")}`;
+  assert.equal(inFreshNode(code), "loaded");
 });
 
 test("bytes that are not wasm are refused by install, and the right ones still work after it", () => {
@@ -56,15 +69,14 @@ test("bytes that are not wasm are refused by install, and the right ones still w
     const { install } = await import(${at("slim.js")});
     try { install(new Uint8Array([1, 2, 3])); } catch (error) { console.log(error.name); }
     install(readFileSync(new URL(${at("core.wasm")})));
-    ${messageOfRequireCore}`;
+    ${askForCore("slim.js")}`;
   assert.deepEqual(inFreshNode(code).split("\n"), ["CompileError", "loaded"]);
 });
 
 test("importing never throws, and a refusal by a Content-Security-Policy names the directive to add", () => {
   const refuse = (text) => `
     WebAssembly.Module = class { constructor() { throw new WebAssembly.CompileError(${JSON.stringify(text)}); } };
-    await import(${at("entry.inline.js")});
-    ${messageOfRequireCore}`;
+    ${askForCore("entry.inline.js")}`;
   const chromium =
     "WebAssembly.Module(): Compiling or instantiating WebAssembly module violates the following Content Security " +
     "policy directive because 'unsafe-eval' is not an allowed source of script";
@@ -74,16 +86,6 @@ test("importing never throws, and a refusal by a Content-Security-Policy names t
 });
 
 test("a host without WebAssembly is told apart from a broken file", () => {
-  const code = `delete globalThis.WebAssembly; await import(${at("entry.inline.js")}); ${messageOfRequireCore}`;
+  const code = `delete globalThis.WebAssembly; ${askForCore("entry.inline.js")}`;
   assert.match(inFreshNode(code), /this host has no WebAssembly/);
-});
-
-test("a restart after a trap gives a fresh instance", () => {
-  const code = `
-    await import(${at("entry.inline.js")});
-    const { restartCore } = await import(${at("load.js")});
-    restartCore();
-    restartCore();
-    ${messageOfRequireCore}`;
-  assert.equal(inFreshNode(code), "loaded");
 });

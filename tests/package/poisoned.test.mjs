@@ -7,8 +7,7 @@ import { afterEach, describe, test } from "node:test";
 const dist = new URL("../../build/pkg-trap/dist/", import.meta.url);
 const { createKeel, KeelError } = await import(new URL("entry.inline.js", dist).href);
 const { anthropic, fakeClock, openai, scriptedUpstream } = await import(new URL("testing.js", dist).href);
-const { coreGeneration } = await import(new URL("load.js", dist).href);
-const { Core } = await import(new URL("core.js", dist).href);
+const { Core, coreGeneration } = await import(new URL("inside.js", dist).href);
 
 const url = "https://api.openai.com/v1/chat/completions";
 const soon = (promise, what = "it") => {

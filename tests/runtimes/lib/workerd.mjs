@@ -13,8 +13,11 @@ export function latestDate() {
   return `${year}-${month}-${day}`;
 }
 
-/** Bundles a worker as wrangler does: its conditions, and `.wasm` files left to the runtime. Gives the folder of the bundle. */
-export async function bundleWorker(folder, entry) {
+/**
+ * Bundles a worker as wrangler does: its conditions, and `.wasm` files left to the runtime. Gives the folder of the bundle.
+ * With `inline` it is one that has its core in itself.
+ */
+export async function bundleWorker(folder, entry, { inline = false } = {}) {
   const wasm = [];
   const leaveWasm = {
     name: "wasm",
@@ -36,16 +39,14 @@ export async function bundleWorker(folder, entry) {
     plugins: [leaveWasm],
     logLevel: "error",
   });
-  if (wasm.length !== 1)
-    throw new Error(
-      `the bundle imports ${wasm.length} wasm modules, expected 1: the condition "workerd" was not taken`,
-    );
-  writeFileSync(join(folder, "bundle", "core.wasm"), readFileSync(wasm[0]));
+  if (wasm.length !== (inline ? 0 : 1)) throw new Error(`the bundle imports ${wasm.length} wasm modules`);
+  const [core = join(folder, "node_modules", "evenkeel", "dist", "core.wasm")] = wasm;
+  writeFileSync(join(folder, "bundle", "core.wasm"), readFileSync(core));
   return join(folder, "bundle");
 }
 
 /**
- * Serves a bundle. Resolves to `{ url, output, stop }`.
+ * Serves a bundle. Resolves to `{ url, pid, output, stop }`.
  *
  * @param {string} folder Of the bundle.
  * @param {{ date: string, flags?: string[], durableObjects?: string[], tag?: string }} options
@@ -97,6 +98,7 @@ const main :Workerd.Worker = (
   });
   return {
     url: `http://127.0.0.1:${port}`,
+    pid: child.pid,
     output: () => output,
     stop: () =>
       new Promise((resolve) => {
