@@ -161,7 +161,9 @@ impl JsonWalk {
 
     fn between<'c>(&mut self, rest: &'c [u8]) -> &'c [u8] {
         let Some((&byte, tail)) = rest.split_first() else { return rest };
-        if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+        // A byte order mark says nothing: `response.json()` takes it off.
+        let mark = self.at == At::Start && matches!(byte, 0xEF | 0xBB | 0xBF);
+        if mark || matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
             return tail;
         }
         if self.at == At::Ended {
@@ -311,6 +313,7 @@ mod tests {
         assert!(members(&[body]).1.is_whole());
         assert!(members(&[b" \n [] \r\n"]).1.is_whole());
         assert!(members(&[b"42"]).1.is_whole());
+        assert!(members(&[b"\xEF\xBB", b"\xBF{\"a\":1}"]).1.is_whole());
     }
 
     #[test]

@@ -341,7 +341,7 @@ impl Call {
                 // A body that is here in one piece is looked over at once, which is several times faster than the walk that
                 // can stop anywhere.
                 let outline = if reading.bytes == 0 { Value::parse(bytes).map(Outline::of) } else { None };
-                reading.take_last(bytes, outline.as_ref().is_some_and(Outline::is_whole));
+                reading.take_last(bytes, outline.as_ref().is_some_and(Outline::is_whole_container));
                 let seen = if reading.kept.is_empty() { bytes } else { &reading.kept };
                 self.on_body(&reading, seen, outline.as_ref(), complete, world)
             }
@@ -604,21 +604,23 @@ impl Call {
                     providers::request_id(signal.provider, headers, bytes).map_or_else(String::new, |id| clean(&id));
             }
         }
+        // Half an answer is nobody's, and no answer is none: neither is given to the caller, however often it comes.
+        let cut_short = complete && reading.status < 300 && reading.is_cut_short(self.spec.protocol);
+        let missing = verdict.as_ref().is_none_or(|verdict| classify::is_no_answer(&verdict.rule));
+        if cut_short && missing {
+            if let Some(attempt) = &mut self.attempt {
+                attempt.delivery = Delivery::MaybeSent;
+            }
+            let mut cut = ours(ErrorClass::StreamInterrupted, "body_cut_short", "body.cut_short", true);
+            cut.wait_hint = verdict.as_ref().and_then(|verdict| verdict.wait_hint);
+            let blank = verdict.filter(|_| reading.is_blank());
+            return self.judge(blank.unwrap_or(cut), false, world);
+        }
         if let Some(verdict) = verdict {
             if classify::is_bare(&verdict.rule) && !reading.is_blank() {
                 self.note_drift(reading.status, bytes, world);
             }
             return self.judge(verdict, true, world);
-        }
-        if complete && reading.is_cut_short(self.spec.protocol) {
-            if let Some(attempt) = &mut self.attempt {
-                attempt.delivery = Delivery::MaybeSent;
-            }
-            return self.judge(
-                ours(ErrorClass::StreamInterrupted, "body_cut_short", "body.cut_short", true),
-                false,
-                world,
-            );
         }
         if let Some(attempt) = &mut self.attempt
             && complete

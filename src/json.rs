@@ -380,10 +380,11 @@ impl<'a> Outline<'a> {
         Self { value, members, rest }
     }
 
-    /// Whether the value ends, with nothing but white space after it.
+    /// Whether the value is an object or an array that ends, with nothing but white space after it.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.rest.is_some_and(|rest| skip_space(rest).is_empty())
+    pub fn is_whole_container(&self) -> bool {
+        matches!(self.value.kind(), Kind::Object | Kind::Array)
+            && self.rest.is_some_and(|rest| skip_space(rest).is_empty())
     }
 }
 
@@ -478,7 +479,7 @@ mod tests {
         let body = format!("{{{}\"z\":1}} ", "\"a\":1,".repeat(5_000));
         let outline = Outline::of(Value::parse(body.as_bytes()).unwrap());
         assert_eq!(outline.members.len(), MAX_MEMBERS);
-        assert!(outline.is_whole());
+        assert!(outline.is_whole_container());
     }
 
     #[test]

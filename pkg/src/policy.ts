@@ -166,7 +166,9 @@ export function render(policy: PolicyExplanation): string {
         "─".repeat(at(from + minMs) - at(from)) +
         "░".repeat(Math.max(1, at(from + maxMs) - at(from + minMs)));
       const longer = overloadedMaxMs > maxMs ? `, after an overload ${seconds(overloadedMaxMs)}` : "";
-      lines.push(`  before attempt ${retry + 1}  ${bar.padEnd(WIDTH + 1)}  ${seconds(minMs)} to ${seconds(maxMs)}${longer}`);
+      lines.push(
+        `  before attempt ${retry + 1}  ${bar.padEnd(WIDTH + 1)}  ${seconds(minMs)} to ${seconds(maxMs)}${longer}`,
+      );
       from += maxMs;
     }
     lines.push("");

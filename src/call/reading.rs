@@ -84,9 +84,9 @@ impl Reading {
         self.walk.feed(bytes, |_| {});
     }
 
-    /// Takes what is left of a body. `whole`: it is all of it, and a whole JSON value.
+    /// Takes what is left of a body. `whole`: it is all of it, and a whole JSON object or array.
     pub(super) fn take_last(&mut self, bytes: &[u8], whole: bool) {
-        if whole && matches!(bytes, [b'{' | b'[', ..]) {
+        if whole {
             self.whole = true;
             self.bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         } else {

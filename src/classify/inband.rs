@@ -489,6 +489,11 @@ impl Seen {
     }
 }
 
+/// Whether a verdict says that an answer stops before its end, or that there is none.
+pub(crate) fn is_no_answer(rule: &str) -> bool {
+    is_listed(rule, "generic.cut_answer|generic.no_answer|generic.only_keep_alives")
+}
+
 /// A server error that the model's own route gives is of the model where the provider is a router.
 pub(crate) const ROUTED: Scope = Model;
 

@@ -34,6 +34,7 @@ pub use custom::CustomRule;
 use facts::{Facts, Shape};
 pub use http::is_bare;
 use inband::Found;
+pub(crate) use inband::is_no_answer;
 pub use inband::{FINISHES, Finish};
 use rule::Subject;
 use table::Table;
