@@ -1,6 +1,6 @@
 /** Answers as the caller gets them: rebuilt around a body that was read, or made in the provider's own envelope. */
 import type { Ending } from "./ending.js";
-import { keptIsCheaper(), kept, show } from "./kept.js";
+import { kept, keptIsCheaper, show } from "./kept.js";
 import { replay } from "./request.js";
 import type { ErrorClass, Protocol } from "./types.js";
 

@@ -167,7 +167,8 @@ describe("an answer that is held in memory", () => {
   it("is whole JSON behind a byte order mark, long or short, and cut short without its end", async () => {
     for (const size of [0, 200_000]) {
       const json = `{"choices":[{"message":{"content":"${"a".repeat(size)}"}}]}`;
-      const of = (body) => async () => new Response(`\ufeff${body}`, { headers: { "content-type": "application/json" } });
+      const of = (body) => async () =>
+        new Response(`\ufeff${body}`, { headers: { "content-type": "application/json" } });
       const response = await createKeel({ ...ONCE, fetch: of(json) }).fetch(OPENAI, POST);
       assert.equal((await response.json()).choices.length, 1);
       const cut = createKeel({ ...ONCE, fetch: of(json.slice(0, -2)) }).fetch(OPENAI, POST);
