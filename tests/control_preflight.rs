@@ -13,7 +13,7 @@ mod common;
 use common::{Rig, answered, failed, hinted};
 use evenkeel::class::{ErrorClass, Scope};
 use evenkeel::control::{
-    Admission, Ask, CallId, ControlConfig, NoticeKind, Outcome, Permit, PoolConfig, Priority, Reason,
+    Admission, Ask, CallId, ControlConfig, NoticeKind, Outcome, Permit, PoolConfig, Priority, Reason, TenantLimits,
 };
 use evenkeel::time::{Instant, Millis};
 
@@ -208,6 +208,56 @@ fn a_bucket_that_cools_is_waited_for_beside_one_that_refused_if_it_opens_in_time
             rig.refused(Reason::PreflightFailed);
         }
     }
+}
+
+#[test]
+fn who_stands_behind_one_that_waits_out_a_refusal_waits_for_another_bucket_that_opens_in_time() {
+    for (cools, waits) in [(10_000, true), (3_600_000, false)] {
+        let mut rig = Rig::new(config(&[("a", &["a1"], true), ("b", &["b1"], false)]));
+        let (first, second) = (rig.grant(), rig.grant());
+        rig.settle(&first, failed(ErrorClass::Overloaded, Scope::Model));
+        rig.settle(&second, hinted(ErrorClass::RateLimited, Scope::Bucket, cools));
+        rig.avoid = vec![first.bucket];
+        assert!(matches!(rig.ask(7), Admission::Wait { reason: Reason::PreflightFailed, .. }));
+        rig.avoid.clear();
+        if waits {
+            for _ in 0..2 {
+                let said = rig.ask(8);
+                assert!(matches!(said, Admission::Wait { reason: Reason::Queued, .. }), "{said:?}");
+            }
+        } else {
+            rig.refused(Reason::PreflightFailed);
+        }
+        rig.now += 2_000;
+        assert_eq!(granted(&mut rig, 7..8)[0].bucket, first.bucket);
+    }
+}
+
+#[test]
+fn a_refused_preflight_is_told_to_those_behind_their_tenants_own_limit_too() {
+    let limits = TenantLimits { concurrency: Some(1), ..TenantLimits::default() };
+    let mut rig = Rig::new(ControlConfig { default_tenant: limits, ..config(&[("a", &["a1"], true)]) });
+    rig.tenant = "t".into();
+    let first = rig.grant();
+    for call in 1..5 {
+        let said = rig.ask(call);
+        assert!(matches!(said, Admission::Wait { reason: Reason::TenantConcurrency | Reason::Queued, .. }), "{said:?}");
+    }
+    rig.settle(&first, failed(ErrorClass::NotFound, Scope::Model));
+    assert_eq!(told(&mut rig, 1..5), vec![(ErrorClass::NotFound, Reason::PreflightFailed); 4]);
+    assert_eq!(rig.control.waiting(), 0);
+}
+
+#[test]
+fn an_enabled_key_calls_who_waits_for_another_bucket() {
+    let mut rig = Rig::new(config(&[("a", &["a1"], true), ("b", &["b1"], false)]));
+    let (first, second) = (rig.grant(), rig.grant());
+    rig.settle(&first, failed(ErrorClass::AuthError, Scope::Key));
+    rig.settle(&second, hinted(ErrorClass::RateLimited, Scope::Bucket, 10_000));
+    assert!(matches!(rig.ask(7), Admission::Wait { reason: Reason::BucketCooling, .. }));
+    rig.control.enable_key("a1", Instant(rig.now));
+    assert_eq!(rig.control.take_woken(), Some(CallId(7)));
+    assert_eq!(granted(&mut rig, 7..8)[0].bucket, first.bucket);
 }
 
 #[test]

@@ -224,9 +224,17 @@ impl Control {
         let Some(key) = self.keys.iter_mut().find(|key| &*key.id == id) else { return false };
         if key.disabled.take().is_some() {
             self.notices.tell(NoticeKind::KeyEnabled, now, id, None, None);
-            for target in &mut self.targets.list {
-                for bucket in target.buckets.iter_mut().filter(|bucket| bucket.pool == Some(key.pool)) {
+            let pool = Some(key.pool);
+            for index in 0..self.targets.list.len() {
+                let Some(target) = self.targets.list.get_mut(index) else { continue };
+                let mut opened = false;
+                for bucket in target.buckets.iter_mut().filter(|bucket| bucket.pool == pool) {
                     bucket.preflight.ask_again();
+                    opened = true;
+                }
+                let slot = self.targets.names.slot(index).filter(|_| opened);
+                if let Some(slot) = slot {
+                    self.pump(slot, now);
                 }
             }
         }

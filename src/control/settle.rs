@@ -234,13 +234,10 @@ impl Control {
         }
     }
 
-    /// Lets all that wait for a target ask again, to be told that there is no way.
+    /// Lets all that wait for a target ask again, to be told that there is no way: also those behind their tenants' limits.
     fn wake_everybody(&mut self, target: Slot) {
-        let Some(target) = self.targets.list.get(target.index as usize) else { return };
-        for index in target.queue.everybody() {
-            if let Some(waiter) = self.waiters.get(index) {
-                self.woken.push_back(waiter.call.0);
-            }
+        for waiter in self.waiters.everybody().filter(|waiter| waiter.target == target) {
+            self.woken.push_back(waiter.call.0);
         }
     }
 

@@ -201,6 +201,29 @@ impl Target {
         self.buckets.iter().try_fold(0_u32, |sum, bucket| Some(sum.saturating_add(bucket.concurrency.limit(config)?)))
     }
 
+    /// Whether it leaves a margin to interactive work.
+    fn yields(&self, waiter: &Waiter, now: Instant) -> bool {
+        waiter.priority == Priority::Batch
+            && self.interactive_at > Instant(0)
+            && now.since(self.interactive_at) < INTERACTIVE_MEMORY
+    }
+
+    /// What the nearest bucket waits for; `None` if one is open.
+    pub(crate) fn nearest(
+        &mut self,
+        config: Option<&ConcurrencyConfig>,
+        keys: &[Key],
+        waiter: &Waiter,
+        now: Instant,
+    ) -> Option<Blocked> {
+        let yields = self.yields(waiter, now);
+        let mut nearest = None;
+        for bucket in &mut self.buckets {
+            nearest = Some(nearer(nearest, bucket.open(config, keys, waiter.cost, yields, now).err()?, waiter));
+        }
+        nearest
+    }
+
     /// The least recently used bucket that is open, or what the nearest one waits for. Those that would most likely
     /// answer after the deadline come last, and before them those that failed this call. With it comes the first that was
     /// passed over for being so slow, and how long it would take.
@@ -211,9 +234,7 @@ impl Target {
         waiter: &Waiter,
         now: Instant,
     ) -> Result<(usize, Option<(u32, Millis)>), Blocked> {
-        let yields = waiter.priority == Priority::Batch
-            && self.interactive_at > Instant(0)
-            && now.since(self.interactive_at) < INTERACTIVE_MEMORY;
+        let yields = self.yields(waiter, now);
         let several = self.buckets.len() > 1;
         let mut best: Option<(u8, usize, usize)> = None;
         let mut passed_over = None;
