@@ -22,8 +22,8 @@ use crate::class::{Classification, Delivery, ErrorClass, Scope};
 use crate::classify::fingerprint::fingerprint;
 use crate::classify::{self, CustomRule, Signal, TransportError, providers};
 use crate::control::{
-    Admission, Ask, BucketId, CallId, Control, LimitKind, LimitWindow, Outcome, Permit, Priority, Reason, RetryCost,
-    VendorLimit,
+    Admission, Ask, BucketId, CallId, Control, LimitKind, LimitWindow, NoticeKind, Outcome, Permit, PermitId, Priority,
+    Reason, RetryCost, VendorLimit,
 };
 use crate::drift::Drift;
 use crate::headers::Headers;
@@ -523,8 +523,10 @@ impl Call {
             .permit
             .and_then(|permit| world.control.bucket(permit.bucket))
             .map_or_else(|| self.spec.facts.provider.clone(), clean);
-        let passed_over = self.permit.and_then(|permit| world.control.passed_over(permit.id));
-        let passed_over = passed_over.map(|other| (clean(other.bucket), other.estimate, other.remaining));
+        let permit = self.permit.map_or_else(PermitId::default, |permit| permit.id);
+        let concurrency_limit = world.control.concurrency_limit(permit);
+        let too_slow = world.control.too_slow(permit);
+        let too_slow = too_slow.map(|slow| (slow.left.map_or_else(String::new, clean), slow.speed, slow.remaining));
         self.answer_kept = false;
         self.attempt = Some(AttemptRecord {
             attempt_id: ulid(self.now, world.rng),
@@ -534,7 +536,8 @@ impl Call {
             started_at: self.now,
             finished_at: self.now,
             queue,
-            passed_over,
+            too_slow,
+            concurrency_limit,
             ..AttemptRecord::default()
         });
         self.state = State::Head;
@@ -648,7 +651,8 @@ impl Call {
             detail.push_str("\",\"count\":");
             push_number(&mut detail, count);
             detail.push('}');
-            pack_notice("unknown_error_shape", self.now, &self.spec.facts.provider, &detail, world.outbox);
+            let kind = NoticeKind::UnknownErrorShape.name();
+            pack_notice(kind, self.now, &self.spec.facts.provider, &detail, world.outbox);
         }
     }
 

@@ -350,9 +350,13 @@ fn a_bucket_that_cannot_answer_in_time_is_left_for_one_that_can() {
         let buckets = permits.map(|permit| rig.bucket(&permit).contains("slow"));
         assert_eq!(buckets.contains(&true), taken, "{tokens} tokens in {deadline} ms");
         let told = permits.iter().filter_map(|permit| {
-            let told = rig.control.passed_over(permit.id)?;
-            assert!(told.estimate > told.remaining && told.remaining == Millis(deadline), "{told:?}");
-            assert_eq!(told.bucket, "openai/slow/gpt-5");
+            let told = rig.control.too_slow(permit.id)?;
+            let speed = told.speed;
+            assert!(speed.estimate > told.remaining && told.remaining == Millis(deadline), "{told:?}");
+            assert_eq!(told.left, Some("openai/slow/gpt-5"));
+            let first = speed.first_token.unwrap();
+            assert!(first >= Millis(2_000) && first < Millis(2_500), "{first:?}");
+            assert!((10..13).contains(&speed.tokens_per_second.unwrap()), "{speed:?}");
             Some(())
         });
         assert_eq!(told.count() > 0, !taken);
@@ -363,7 +367,13 @@ fn a_bucket_that_cannot_answer_in_time_is_left_for_one_that_can() {
 fn where_none_can_answer_in_time_the_call_goes_all_the_same() {
     let mut rig = slow_and_fast();
     let permits = [ask(&mut rig, 1, 100_000, 5_000), ask(&mut rig, 2, 100_000, 5_000)];
-    assert!(permits.iter().all(|permit| rig.control.passed_over(permit.id).is_none()));
+    for permit in &permits {
+        let bucket = rig.bucket(permit);
+        let told = rig.control.too_slow(permit.id).unwrap();
+        assert_eq!((told.left, told.remaining), (None, Millis(5_000)), "it says so of its own bucket");
+        let (least, most) = if bucket.contains("slow") { (10, 13) } else { (100, 128) };
+        assert!((least..most).contains(&told.speed.tokens_per_second.unwrap()), "{bucket}: {told:?}");
+    }
     assert_ne!(permits[0].bucket, permits[1].bucket, "they take turns");
 }
 
@@ -415,8 +425,10 @@ proptest::proptest! {
             // What is known is known to a quarter, up or down.
             let surely = speeds.iter().any(|speed| takes(*speed) * 5 / 4 + 1 < deadline);
             proptest::prop_assert!(!surely || taken <= deadline * 5 / 4 + 1, "{taken} ms for {tokens} tokens in {deadline}");
-            let told = rig.control.passed_over(permit.id).is_some();
-            proptest::prop_assert!(!told || taken <= deadline * 5 / 4 + 1);
+            let told = rig.control.too_slow(permit.id);
+            let left = told.is_some_and(|told| told.left.is_some());
+            proptest::prop_assert!(told.is_none_or(|told| told.speed.estimate > told.remaining));
+            proptest::prop_assert!(!left || taken <= deadline * 5 / 4 + 1);
         }
     }
 }

@@ -461,7 +461,7 @@ impl Control {
         let nowhere = Blocked { reason: Reason::Queued, class: ErrorClass::Unknown, at: None };
         let target = self.targets.list.get_mut(waiter.target.index as usize).ok_or(nowhere)?;
         let concurrency = self.config.concurrency.as_ref();
-        let (picked, passed_over) = target.pick(concurrency, &self.keys, waiter, now)?;
+        let (picked, too_slow) = target.pick(concurrency, &self.keys, waiter, now)?;
         let bucket = target.buckets.get_mut(picked).ok_or(nowhere)?;
         bucket.concurrency.on_sent();
         bucket.reserved = bucket.reserved.plus(waiter.cost);
@@ -481,7 +481,7 @@ impl Control {
             granted_at: now,
             until,
             probe,
-            passed_over,
+            too_slow,
             again: waiter.avoid.iter().any(|bucket| *bucket != BucketId(0)),
             offered,
         });
