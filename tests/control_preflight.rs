@@ -398,7 +398,6 @@ fn a_slow_bucket_is_tried_again_by_one_call_a_minute() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig {
         cases: 400,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(2026),
         failure_persistence: None,
         ..proptest::prelude::ProptestConfig::default()
     })]
