@@ -62,10 +62,9 @@ impl Control {
     fn learn(&mut self, lease: &Lease, outcome: &Outcome<'_>, now: Instant) {
         if let (Some(class), Some(key)) = (outcome.class, lease.key) {
             let names_key = !matches!(outcome.scope, Some(Scope::Request | Scope::Model));
-            if names_key && matches!(class, ErrorClass::AuthError | ErrorClass::PermissionError) {
-                if self.disable_key(key, class, now) && !self.has_other_key(lease) {
-                    self.wake_everybody(lease.target, false);
-                }
+            let refused = names_key && matches!(class, ErrorClass::AuthError | ErrorClass::PermissionError);
+            if refused && self.disable_key(key, class, now) && !self.has_other_key(lease) {
+                self.wake_everybody(lease.target, false);
             }
         }
         if !self.targets.names.holds(lease.target) {
