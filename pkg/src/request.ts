@@ -222,6 +222,10 @@ function plain(
         get signal() {
           return attempt.signal;
         },
+        // A `fetch` may put its own in the place of it.
+        set signal(signal) {
+          Object.defineProperty(next, "signal", { value: signal, writable: true });
+        },
       };
       if (changes.length === 0) return fetchFn(input, next);
       next.headers = changed(init.headers, changes);
