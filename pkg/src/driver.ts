@@ -333,21 +333,31 @@ class Drive extends Waiting {
       this.#streaming = false;
       this.unwatch();
     };
+    let broken: { readonly reason: unknown } | undefined;
+    const giveUp = (): { readonly reason: unknown } => {
+      const late = this.#cause ?? new Error("evenkeel: the answer took too long");
+      broken = { reason: this.aborted === undefined ? late : this.aborted.reason };
+      this.#stop(broken.reason);
+      over();
+      return broken;
+    };
+    // Also while nobody reads: the upstream is let go.
+    const idle = (): void => {
+      this.interrupt = (why) => {
+        if (why !== "woken") giveUp();
+      };
+    };
+    idle();
+    if (this.aborted !== undefined) giveUp();
     const body = replay([bytes], {
       next: async () => {
+        if (broken !== undefined) throw broken.reason;
         arm();
         const next = await this.race(rest.next());
-        if (typeof next !== "number") {
-          if (next.done === true) over();
-          return next;
-        }
-        const reason =
-          this.aborted === undefined
-            ? (this.#cause ?? new Error("evenkeel: the answer took too long"))
-            : this.aborted.reason;
-        this.#stop(reason);
-        over();
-        throw reason;
+        if (typeof next === "number") throw giveUp().reason;
+        if (next.done === true) over();
+        else idle();
+        return next;
       },
       return: async () => {
         over();

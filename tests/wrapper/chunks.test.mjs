@@ -1,7 +1,9 @@
 // An upstream decides how long the chunks of its body are.
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { describe, it } from "node:test";
 import { createKeel } from "evenkeel";
+import { fakeClock } from "evenkeel/testing";
 
 const U = "https://api.openai.com/v1/chat/completions";
 const utf8 = new TextEncoder();
@@ -119,5 +121,71 @@ describe("short chunks", () => {
       return reads;
     };
     assert.ok((await readsOf(64_000)) < 2_000);
+  });
+});
+
+describe("an answer that is longer than what is kept", () => {
+  const json = JSON.stringify({ choices: [{ message: { content: "x".repeat(9_000) }, finish_reason: "stop" }] });
+  const lines = `${JSON.stringify({ message: { content: "x".repeat(3_000) }, done: false })}\n`.repeat(3);
+  const array = JSON.stringify(Array.from({ length: 900 }, (_, at) => ({ at })));
+
+  it("is asked for once and passes whole, in whatever pieces it comes", async () => {
+    for (const [text, type] of [
+      [json, "application/json"],
+      [lines, "application/json"],
+      [array, "application/json"],
+      [json, "text/plain"],
+    ]) {
+      for (const size of [100, 1_025, 5_000]) {
+        let asked = 0;
+        const chunks = () => {
+          asked += 1;
+          return cut(text, size);
+        };
+        const more = { body: { maxBufferedBytes: 1_024 }, retry: { maxAttempts: 3, baseMs: 1 } };
+        const { call, records } = answering(chunks, type, more);
+        const response = await call();
+        assert.equal(response.headers.get("x-should-retry"), null);
+        assert.equal(await response.text(), text);
+        assert.deepEqual([asked, records.map(({ status }) => status)], [1, ["succeeded", "succeeded"]], `${size}`);
+      }
+    }
+  });
+
+  it("lets the upstream and the caller's signal go when its time is up or the caller aborts, read or not", async () => {
+    for (const act of ["time", "abort", "abort before it is read"]) {
+      for (const reads of [false, true]) {
+        const upstream = new AbortController();
+        const clock = fakeClock();
+        const keel = createKeel({
+          clock,
+          body: { maxBufferedBytes: 1_024 },
+          timeouts: { totalMs: 5_000 },
+          fetch: async () =>
+            new Response(
+              new ReadableStream(
+                {
+                  start: (controller) => controller.enqueue(utf8.encode(json.slice(0, 2_000))),
+                  pull: () => new Promise(() => {}),
+                  cancel: () => upstream.abort(),
+                },
+                { highWaterMark: 0 },
+              ),
+              { headers: { "content-type": "application/json" } },
+            ),
+        });
+        const caller = new AbortController();
+        const init = { method: "POST", body: '{"model":"gpt-5"}', signal: caller.signal };
+        const response = await keel.fetch(U, init);
+        const text = reads ? assert.rejects(response.text()) : undefined;
+        if (act === "abort") await new Promise(setImmediate);
+        if (act === "time") await clock.advance(6_000);
+        else caller.abort(new Error("gone"));
+        await text;
+        assert.ok(upstream.signal.aborted, `${act}, ${reads}`);
+        assert.equal(getEventListeners(caller.signal, "abort").length, 0, `${act}, ${reads}`);
+        if (!reads) await assert.rejects(response.text(), act === "time" ? /too long/ : /gone/);
+      }
+    }
   });
 });
