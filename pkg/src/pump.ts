@@ -92,7 +92,8 @@ export class Pump {
     const now = this.#now();
     this.#tellIdle(now);
     this.#reading = true;
-    this.#call.arm(now);
+    this.#guard(() => this.#call.arm(now));
+    if (this.#over) return undefined;
     return this.#reader.read().then(this.#onRead, this.#onError);
   }
 
