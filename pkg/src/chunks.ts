@@ -24,14 +24,13 @@ export class Chunks {
   push(chunk: Uint8Array): void {
     const { byteLength } = chunk;
     // A reader that is given nothing does not ask again.
-    if (byteLength === 0) return;
+    if (!(byteLength > 0)) return;
     this.size += byteLength;
     this.#kept.push(chunk);
     this.#short = byteLength < SHORT ? this.#short + 1 : 0;
     if (this.#short === RUN) {
       this.#short = 0;
-      const run = this.#kept.splice(-RUN);
-      this.#kept.push(concat(run, sizeOf(run)));
+      this.#kept.push(concat(this.#kept.splice(-RUN)));
     }
   }
 
@@ -46,10 +45,6 @@ export class Chunks {
 
   /** All of them as one. */
   bytes(): Uint8Array {
-    return concat(this.#kept, this.size);
+    return concat(this.#kept);
   }
-}
-
-function sizeOf(chunks: readonly Uint8Array[]): number {
-  return chunks.reduce((size, chunk) => size + chunk.byteLength, 0);
 }

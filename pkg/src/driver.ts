@@ -334,29 +334,26 @@ class Drive extends Waiting {
       this.unwatch();
     };
     let broken: { readonly reason: unknown } | undefined;
-    const giveUp = (): { readonly reason: unknown } => {
-      const late = this.#cause ?? new Error("evenkeel: the answer took too long");
-      broken = { reason: this.aborted === undefined ? late : this.aborted.reason };
-      this.#stop(broken.reason);
+    const giveUp = (): unknown => {
+      const reason = this.aborted
+        ? this.aborted.reason
+        : (this.#cause ?? new Error("evenkeel: the answer took too long"));
+      broken = { reason };
+      this.#stop(reason);
       over();
-      return broken;
+      return reason;
     };
-    // Also while nobody reads: the upstream is let go.
-    const idle = (): void => {
-      this.interrupt = (why) => {
-        if (why !== "woken") giveUp();
-      };
-    };
-    idle();
-    if (this.aborted !== undefined) giveUp();
+    // Also while nobody reads: the upstream is let go. Nothing wakes a call that the core has ended.
+    this.interrupt = giveUp;
+    if (this.aborted) giveUp();
     const body = replay([bytes], {
       next: async () => {
-        if (broken !== undefined) throw broken.reason;
+        if (broken) throw broken.reason;
         arm();
         const next = await this.race(rest.next());
-        if (typeof next === "number") throw giveUp().reason;
+        if (typeof next === "number") throw giveUp();
         if (next.done === true) over();
-        else idle();
+        else this.interrupt = giveUp;
         return next;
       },
       return: async () => {
@@ -467,7 +464,7 @@ class Drive extends Waiting {
     attempt.stop(reason);
     const response = this.#response;
     // A fetch that does not look at its signal may answer later still: nobody will read that.
-    if (response === undefined) this.#sent?.then((late) => discard(late, undefined), ignore);
+    if (response === undefined) this.#sent?.then((late) => discard(late), ignore);
     else discard(response, reason);
     this.#held?.cancel(reason);
     this.#read?.rest?.return?.().catch(ignore);
@@ -504,7 +501,7 @@ class Drive extends Waiting {
   }
 }
 
-function discard(response: Response, reason: unknown): void {
+function discard(response: Response, reason?: unknown): void {
   try {
     const body = webResponse(response).body;
     if (body && !body.locked) body.cancel(reason).catch(ignore);

@@ -30,7 +30,7 @@ export class Held {
   seen(): Uint8Array {
     const kept = this.chunks.bytes();
     const last = this.#last;
-    return last === undefined ? kept : concat([kept, last], kept.byteLength + last.byteLength);
+    return last === undefined ? kept : concat([kept, last]);
   }
 
   cancel(reason?: unknown): void {

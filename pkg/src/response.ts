@@ -44,7 +44,7 @@ export function rewrap(upstream: Response, body: BodyInit | null, extra?: Readon
   const { status, statusText, url, redirected, type } = upstream;
   const ordinary = isOrdinary(upstream);
   const sayable = REASON.test(statusText);
-  const made = new Response(body, ordinary ? { status, headers, ...(sayable && { statusText }) } : { headers });
+  const made = new Response(body, ordinary ? { status, statusText: sayable ? statusText : "", headers } : { headers });
   if (!ordinary) show(made, { status, ok: false });
   if (!ordinary || !sayable) show(made, { statusText });
   return url === "" ? made : show(made, { url, redirected, type });

@@ -12,8 +12,9 @@ export function withoutSecrets(error: unknown, request: Outgoing): unknown {
   const secrets = secretsOf(request);
   if (secrets.length === 0) return error;
   try {
+    // Not by `instanceof`: the errors of a host's `fetch` may be of another realm than this code (test runners).
     let current = error;
-    for (let depth = 0; depth < MAX_DEPTH && isThrown(current); depth += 1) {
+    for (let depth = 0; depth < MAX_DEPTH && current !== undefined && current !== null; depth += 1) {
       const message = messageOf(current);
       if (secrets.some((secret) => message.includes(secret))) return redacted(error, secrets);
       current = (current as Error).cause;
@@ -25,20 +26,16 @@ export function withoutSecrets(error: unknown, request: Outgoing): unknown {
   }
 }
 
-/** Not by `instanceof`: the errors of a host's `fetch` may be of another realm than this code (test runners). */
-function isThrown(error: unknown): boolean {
-  return typeof error === "string" || (typeof error === "object" && error !== null);
-}
-
+/** Of an error; what else was thrown is its own message. */
 function messageOf(error: unknown): string {
-  return String(typeof error === "string" ? error : ((error as Error).message ?? ""));
+  return String((error as Error).message ?? error);
 }
 
 function redacted(error: unknown, secrets: readonly string[]): Error {
   let message = messageOf(error);
   for (const secret of secrets) message = message.replaceAll(secret, "[removed]");
   const told = new Error(message);
-  told.name = String((error as Error).name ?? told.name);
+  told.name = `${(error as Error).name ?? told.name}`;
   return told;
 }
 

@@ -98,7 +98,7 @@ export abstract class Waiting {
       promise.then((value) => {
         if (this.interrupt !== interrupt) return;
         // A number would be taken for an answer of the core.
-        if (Object(value) !== value) return fail(new TypeError("fetch gave no response"));
+        if (Object(value) !== value) return fail(new TypeError("no response"));
         this.interrupt = undefined;
         resolve(value);
       }, fail);
@@ -148,7 +148,7 @@ export abstract class Waiting {
 
   readonly #onTimer = (): void => {
     // How long it took, a clock that went back meanwhile can't say, but the timer can.
-    if (this.clock.now() + this.#behind < this.#latest && this.#due - this.#latest <= MAX_DELAY)
+    if (this.clock.now() + this.#behind < this.#latest && this.#due < Number.POSITIVE_INFINITY)
       this.#latest = this.#due;
     const late = this.now() - this.#due;
     this.#due = Number.POSITIVE_INFINITY;
