@@ -158,7 +158,7 @@ async function fromStream(
       return { ...plain(input, url, { ...init, ...rest }, null, false), rest };
     }
   }
-  const bytes = concat(chunks, size);
+  const bytes = concat(chunks);
   return plain(input, url, { ...init, body: bytes as Uint8Array<ArrayBuffer> }, bytes, true);
 }
 
@@ -221,6 +221,10 @@ function plain(
         ...init,
         get signal() {
           return attempt.signal;
+        },
+        // A `fetch` may put its own in the place of it.
+        set signal(signal) {
+          Object.defineProperty(next, "signal", { value: signal, writable: true });
         },
       };
       if (changes.length === 0) return fetchFn(input, next);
@@ -327,10 +331,10 @@ export function replay(
 }
 
 /** One array of several. */
-export function concat(chunks: readonly Uint8Array[], size: number): Uint8Array {
+export function concat(chunks: readonly Uint8Array[]): Uint8Array {
   const first = chunks[0];
   if (chunks.length === 1 && first !== undefined) return first;
-  const all = new Uint8Array(size);
+  const all = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.byteLength, 0));
   let at = 0;
   for (const chunk of chunks) {
     all.set(chunk, at);

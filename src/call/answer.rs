@@ -72,6 +72,8 @@ impl Call {
         };
         let stored = self.spec.method == Method::Reads && reading.status < 400;
         let verdict = if stored { None } else { classify::classify_outlined(&signal, outline) };
+        // What is too long to be kept goes on after what is looked at.
+        let verdict = verdict.filter(|verdict| complete || verdict.rule != "generic.cut_answer");
         if let Some(attempt) = &mut self.attempt {
             attempt.bytes = reading.bytes;
             attempt.delivery = classify::delivery(Some(reading.status), None);

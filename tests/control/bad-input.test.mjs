@@ -73,6 +73,51 @@ describe("a clock", () => {
     assert.equal(keel.state().permits.held, 0);
   });
 
+  it("that jumps back during a call gives it no more time than it had, in every state of it", async () => {
+    const never = () => new Promise(() => {});
+    const streaming = (more) => {
+      const start = (controller) => controller.enqueue(new TextEncoder().encode(more));
+      return new Response(new ReadableStream({ start }), { headers: { "content-type": "text/event-stream" } });
+    };
+    const states = {
+      head: never,
+      body: () => new Response(new ReadableStream({}), { headers: { "content-type": "application/json" } }),
+      "held stream": () => streaming(": wait\n\n"),
+      "stream that goes on": () => streaming('data: {"choices":[{"delta":{"content":"a"}}]}\n\n'),
+    };
+    for (const [state, answer] of Object.entries(states)) {
+      for (const back of [1_000, 3_600_000, Date.UTC(2026, 10, 30, 8)]) {
+        const records = [];
+        let waited = 0;
+        const { time, call, keel } = rig(answer, {
+          ledger: (record) => records.push(record),
+          timeouts: { totalMs: 60_000 },
+          retry: { maxAttempts: 1 },
+          clock: {
+            now: () => time.now,
+            setTimeout: (callback, ms) =>
+              setImmediate(() => {
+                waited += ms;
+                time.now += ms;
+                callback();
+              }),
+            clearTimeout: clearImmediate,
+          },
+        });
+        const ended = call().then((response) => response.text());
+        time.now -= back;
+        await assert.rejects(ended, undefined, state);
+        assert.ok(waited <= 61_000, `${state}: ${waited} ms`);
+        assert.equal(records.filter(({ type }) => type === "call").length, 1, state);
+        assert.ok(
+          records.every((record) => !(record.latency_ms > 61_000)),
+          state,
+        );
+        assert.equal(keel.state().permits.held, 0, state);
+      }
+    }
+  });
+
   it("that jumps ahead by a year ends what waited, and nothing else", async () => {
     const { time, call, keel } = rig((n) => (n === 1 ? limited(30) : good()), { retry: { maxAttempts: 1 } });
     await call();
