@@ -79,7 +79,9 @@ export function object(members: Record<string, Check>): Check {
 export const orFalse =
   (check: Check): Check =>
   (value, path) => {
-    if (value !== false) check(value, path);
+    if (value === false) return;
+    if (typeof value !== "object" || value === null) throw new KeelConfigError(path, value, "an object, or false");
+    check(value, path);
   };
 
 /** An array of so many items, each of which passes a check. */

@@ -17,6 +17,7 @@ import {
   whole,
 } from "./checks.js";
 import { CLASSES, KeelConfigError } from "./errors.js";
+import { SENDABLE } from "./pools.js";
 import type {
   BreakerOptions,
   BudgetParts,
@@ -74,6 +75,12 @@ export const PROTOCOLS = [
   "tgi.generate",
   "unknown",
 ] as const;
+
+/** The names of `src/classify/providers`. */
+export const PROVIDERS: readonly string[] = (
+  "anthropic azure bedrock cerebras cohere deepseek fireworks gemini groq huggingface llama.cpp lmstudio mistral " +
+  "ollama openai openrouter perplexity sglang together vertex vllm workers-ai xai"
+).split(" ");
 
 const JITTERS = ["full", "equal", "decorrelated", "none"] as const;
 const COMMITS = ["head", "first-event", "first-content", "end"] as const;
@@ -197,8 +204,14 @@ const providers: Check = (value, path) => {
         "a name of 1 to 128 characters, none of them a control character",
       );
     PROVIDER(provider, `${path}.${name}`);
+    if (provider.match === undefined && !isProvider(name))
+      throw new KeelConfigError(`${path}.${name}.match`, undefined, `hosts or URL prefixes; without them ${NAMES}`);
   }
 };
+
+/** Whether requests can get this name without a `match`: a host is a provider's name where that is not known. */
+const isProvider = (name: string): boolean => PROVIDERS.includes(name) || /[.:]|^localhost$/.test(name);
+const NAMES = `the name of a built-in provider (${PROVIDERS.join(", ")}), or a host`;
 
 const TENANT = object({
   concurrency: whole(1, 1_000_000),
@@ -222,15 +235,17 @@ const tenants: Check = (value, path) => {
   }
 };
 
-const KEY = object({
-  id: string(128),
-  value: (value, path) => {
-    // Never shown, whatever it is: somebody may have put the key itself into the wrong place.
-    if (typeof value !== "function" && (typeof value !== "string" || value.length === 0)) {
-      throw new KeelConfigError(path, typeof value === "string" ? "" : value, "a key, or a function that gives it");
-    }
-  },
-});
+const keyValue: Check = (value, path) => {
+  // Never shown, whatever it is: somebody may have put the key itself into the wrong place.
+  if (typeof value !== "function" && !(typeof value === "string" && SENDABLE.test(value)))
+    throw new KeelConfigError(
+      path,
+      typeof value === "string" ? "" : value,
+      "a key (visible ASCII: no blank, no line break at its end), or a function that gives it",
+    );
+};
+
+const KEY = object({ id: string(128), value: keyValue });
 
 const each = (check: Check): Check => items(1, 1_000_000, check);
 
@@ -254,14 +269,20 @@ const POOL = object({
   preflight: boolean,
 });
 
+const NEEDED = [
+  ["provider", "a provider's name"],
+  ["organisation", "a name of your own for whom its limits are counted"],
+  ["keys", "an array of { id, value }"],
+] as const;
+
 const pools: Check = (value, path) => {
   if (Array.isArray(value) && value.length === 0) return;
   each(POOL)(value, path);
   const keys = new Set<string>();
   const organisations = new Set<string>();
   (value as Pool[]).forEach((pool, at) => {
-    for (const member of ["provider", "organisation", "keys"] as const) {
-      if (pool[member] === undefined) throw new KeelConfigError(`${path}[${at}].${member}`, undefined, "it is needed");
+    for (const [member, expected] of NEEDED) {
+      if (pool[member] === undefined) throw new KeelConfigError(`${path}[${at}].${member}`, undefined, expected);
     }
     const organisation = `${pool.provider}/${pool.organisation}`;
     if (organisations.has(organisation)) {
@@ -273,8 +294,8 @@ const pools: Check = (value, path) => {
     }
     organisations.add(organisation);
     pool.keys.forEach(({ id, value: key }, place) => {
-      if (id === undefined || key === undefined)
-        throw new KeelConfigError(`${path}[${at}].keys[${place}]`, {}, "an object with id and value");
+      if (id === undefined) throw new KeelConfigError(`${path}[${at}].keys[${place}].id`, id, "a name for the key");
+      if (key === undefined) keyValue(key, `${path}[${at}].keys[${place}].value`);
       if (keys.has(id))
         throw new KeelConfigError(`${path}[${at}].keys[${place}].id`, id, "an id that no other key has");
       keys.add(id);
@@ -529,6 +550,10 @@ export function readOptions(options: KeelOptions): CoreConfig {
     throw new KeelConfigError("concurrency.min", min, `at most concurrency.max (${max})`);
   const entries = Object.entries(options.providers ?? {});
   for (const [name, own] of entries) checkBackoff(own.retry, `providers.${name}.retry`);
+  (options.pools ?? []).forEach(({ provider: name }, at) => {
+    if (!isProvider(name) && !entries.some(([own]) => own === name))
+      throw new KeelConfigError(`pools[${at}].provider`, name, `a name of your own from providers, ${NAMES}`);
+  });
   return {
     limits: limits(retry, options.timeouts ?? {}, options.stream ?? {}, options.body?.maxBufferedBytes, options.preset),
     control: control(options),

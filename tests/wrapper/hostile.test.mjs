@@ -50,7 +50,7 @@ describe("keys", () => {
   it("stand in no error, whatever the host says of them", async () => {
     const shown = [];
     const see = (error) => shown.push(inspect(error, { depth: 9 }));
-    await createKeel({ pools: [{ ...pools[0], keys: [{ id: "a", value: "POOL-SECRET\nx" }] }] })
+    await createKeel({ pools: [{ ...pools[0], keys: [{ id: "a", value: () => "POOL-SECRET\nx" }] }] })
       .fetch(U, post())
       .catch(see);
     await createKeel()
@@ -58,14 +58,19 @@ describe("keys", () => {
       .catch(see);
     await createKeel().fetch("https://api.openai.com:99999/v1?key=URL-SECRET", post()).catch(see);
     await createKeel().fetch("https://user:URL-SECRET@api.openai.com/v1/chat/completions", post()).catch(see);
-    for (const options of [{ apiKey: "OPTION-SECRET" }, { providers: { openai: { apiKey: "OPTION-SECRET" } } }]) {
+    for (const options of [
+      { apiKey: "OPTION-SECRET" },
+      { providers: { openai: { apiKey: "OPTION-SECRET" } } },
+      { pools: [{ ...pools[0], keys: [{ id: "a", value: "POOL-SECRET\n" }] }] },
+      { pools: [{ ...pools[0], provider: "POOL-SECRET" }] },
+    ]) {
       try {
         createKeel(options);
       } catch (error) {
         see(error);
       }
     }
-    assert.equal(shown.length, 6);
+    assert.equal(shown.length, 8);
     for (const text of shown) assert.doesNotMatch(text, /SECRET/);
   });
 
