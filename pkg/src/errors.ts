@@ -13,7 +13,7 @@ const ADVICE: Record<ErrorClass, string> = {
   overloaded: "The provider has no capacity right now; try later or another model.",
   server_error: "The provider failed; try later.",
   timeout: "No answer in time; raise the limit named by reason, or try later.",
-  connection_error: "No connection, or it broke before the answer was whole; check network, proxy and base URL.",
+  connection_error: "No connection, or one that broke; check network, proxy and base URL.",
   stream_interrupted: "The answer was cut short; try again.",
   cancelled: "The caller gave up.",
   unknown: "Nothing is known about this failure; see the attempts.",
@@ -22,8 +22,8 @@ const ADVICE: Record<ErrorClass, string> = {
 /** What is better advice than the class has. */
 const ADVICE_BY_REASON: Readonly<Record<string, string>> = {
   key_unavailable: "A pool's key could not be had; see the cause.",
-  invalid_url: "The URL is not an absolute one of http or https; check the base URL.",
-  keys_disabled: "Every key that serves it was refused: replace what is wrong with them, then keel.enableKey().",
+  invalid_url: "The URL is not absolute http(s); check the base URL.",
+  keys_disabled: "All its keys were refused; mend them, then keel.enableKey().",
 };
 
 /** Every error class. */
