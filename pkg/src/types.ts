@@ -248,7 +248,7 @@ export interface NoticeRecord {
   readonly schema: 1;
   /** What this is a record of. */
   readonly type: "notice";
-  /** Such as `doubled_retry_layer`. */
+  /** Such as `key_disabled`; `docs/ledger.md` in the repository lists all. */
   readonly kind: string;
   /** RFC 3339, UTC. */
   readonly at: string;
@@ -748,7 +748,7 @@ export interface Keel {
   explainPolicy(): PolicyExplanation;
   /** Enables a key that a 401 or 403 has disabled. Throws if no pool has a key of that id. */
   enableKey(keyId: string): void;
-  /** Resolves when every sink has what was emitted: `ctx.waitUntil(keel.flush())`. Never rejects. */
+  /** Resolves when every sink has what was emitted, after 30 s at most: `ctx.waitUntil(keel.flush())`. Never rejects. */
   flush(): Promise<void>;
   /** Calls after this reject with a {@link KeelError} of reason `keel_closed`; calls under way go on. */
   close(): void;
