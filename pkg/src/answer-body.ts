@@ -9,8 +9,9 @@ export interface Read {
   readonly rest: AsyncIterator<Uint8Array, void, undefined> | null;
 }
 
-/** When something of a body came last, in the clock's time, negative if nothing has; the core asks when its timer fires. */
+/** What came of a body, and when the last of it, in the clock's time, negative if nothing has; the core asks when its timer fires. */
 export interface Progress {
+  bytes: number;
   byteAt: number;
   contentAt: number;
 }
@@ -34,6 +35,7 @@ export async function readBody(response: Response, cap: number, progress: Progre
     if (done) return { bytes: concat(chunks, size), rest: null };
     chunks.push(value);
     size += value.byteLength;
+    progress.bytes = size;
     progress.byteAt = clock.now();
     if (!isBlank(value)) progress.contentAt = progress.byteAt;
     if (size > cap) return { bytes: concat(chunks, size), rest: restOf(reader) };
