@@ -195,6 +195,22 @@ fn another_bucket_is_a_way_out_of_a_refusal_and_of_the_wait_for_it() {
 }
 
 #[test]
+fn a_bucket_that_cools_is_waited_for_beside_one_that_refused_if_it_opens_in_time() {
+    for (cools, waits) in [(10_000, true), (3_600_000, false)] {
+        let mut rig = Rig::new(config(&[("a", &["a1"], true), ("b", &["b1"], false)]));
+        let (first, second) = (rig.grant(), rig.grant());
+        rig.settle(&first, failed(ErrorClass::Overloaded, Scope::Model));
+        rig.settle(&second, hinted(ErrorClass::RateLimited, Scope::Bucket, cools));
+        if waits {
+            let until = Instant(rig.now + cools);
+            assert_eq!(rig.ask(7), Admission::Wait { until, reason: Reason::BucketCooling });
+        } else {
+            rig.refused(Reason::PreflightFailed);
+        }
+    }
+}
+
+#[test]
 fn the_call_that_failed_waits_out_the_refusal_and_asks_again_itself() {
     let mut rig = one();
     let first = rig.grant();

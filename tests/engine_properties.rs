@@ -185,7 +185,7 @@ impl History {
         }
     }
 
-    /// 8: one probe of a breaker, and one preflight of a bucket that has not answered well, unless the other's lease is over.
+    /// 8: one probe of a breaker, unless the other's lease is over.
     fn no_other_probe(&mut self, id: u32) {
         let own = *self.engine.call(id).and_then(|call| call.permit()).unwrap();
         if !own.probe {

@@ -31,19 +31,21 @@ export function install(source: object): void {
   failure = undefined;
 }
 
-/** Says what {@link requireCore} is to install, unless something is by then. */
+/** Says what {@link requireCore} is to install, unless something is by then, or an entry before has said so. */
 export function provide(source: () => object): void {
   provided ??= source;
 }
 
 /**
  * Loads the core unless it is there. Throws an error that says what to do if it could not be loaded, or not be started anew.
- * A host that has refused once is not asked again.
+ * A host that has refused once is not asked again, unless another entry comes with the core in another form.
  */
 export function requireCore(): void {
-  if (!installed && provided !== undefined && failure === undefined) {
+  const source = provided;
+  if (!installed && source !== undefined) {
+    provided = undefined;
     try {
-      install(provided());
+      install(source());
     } catch (error) {
       failure = error ?? new Error("it threw nothing");
     }

@@ -102,7 +102,7 @@ export class Flight {
   #unbegun(): string {
     const { tenant, operation, logicalRequestId } = this.#context;
     const id = strip(logicalRequestId) || ulid(this.#beganAt);
-    const host = /^[a-z][a-z\d+.-]*:\/\/(?:[^/?#@]*@)?([^/?#]*)/i.exec(this.#request.url)?.[1] ?? "";
+    const host = /^[a-z][a-z\d+.-]*:\/\/(?:[^/?#]*@)?([^/?#]*)/i.exec(this.#request.url)?.[1] ?? "";
     const facts = [id, strip(tenant), strip(operation), strip(host), "unknown", "", "", "", ""];
     return [...facts, `${this.#beganAt}`, "", "0", "0", "0", "1"].join(FIELD);
   }

@@ -23,7 +23,7 @@ export function packHeaders(headers: Headers): string {
 }
 
 /** A value that a header can hold: everything but printable ASCII percent-encoded, as UTF-8. */
-export function headerSafe(value: string): string {
+function headerSafe(value: string): string {
   const encoded = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
   return value.replace(/[^\x20-\x7e]+/g, (text) => Array.from(utf8.encode(text), encoded).join(""));
 }
@@ -34,6 +34,7 @@ export function rebuilt(
   bytes: Uint8Array<ArrayBuffer>,
   extra?: Readonly<Record<string, string>>,
 ): Response {
+  if (upstream.body === null) return rewrap(upstream, null, extra);
   if (keptIsCheaper() && isOrdinary(upstream)) return kept(upstream, bytes, () => headersOf(upstream, extra));
   return rewrap(upstream, bytes, extra);
 }

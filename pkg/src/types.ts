@@ -465,11 +465,11 @@ export interface Pool {
   /**
    * Whether a run begins with one call: of each model, the first call through this pool goes alone, and the others wait
    * within their deadlines until it was answered well. No request is made up for it. If it is refused (key, permission,
-   * quota, unknown model, overload, no connection) the others go to another pool, or fail at once with the class of that
-   * refusal and reason `preflight_failed`; after 30 s (2 s for what passes by itself, longer where the pool cools for
-   * longer, at once when its key is enabled) one call asks again. A rate limit is waited out; a request that is wrong in
-   * itself says nothing, and the next one asks. It holds for all calls, interactive ones too, and again after five
-   * minutes without a good answer. Default `false`.
+   * quota, unknown model, overload, no connection) the others go to another pool, wait for one that cools and opens within
+   * their deadlines, or fail at once with the class of that refusal and reason `preflight_failed`; after 30 s (2 s for
+   * what passes by itself, longer where the pool cools for longer, at once when its key is enabled) one call asks again. A
+   * rate limit is waited out; a request that is wrong in itself says nothing, and the next one asks. It holds for all
+   * calls, interactive ones too, and again after five minutes without a good answer. Default `false`.
    */
   preflight?: boolean;
 }

@@ -192,7 +192,7 @@ impl Control {
             let reason = if timed_out { Reason::QueueTimeout } else { reason };
             return refused(class, reason, at.map(|at| now.until(at)));
         }
-        if let Some(at) = at.filter(|at| *at > waiter.latest || is_told_at_once(reason, &waiter)) {
+        if let Some(at) = at.filter(|at| *at > waiter.latest || waiter.is_told_at_once(reason)) {
             self.drop_waiter(index, now);
             return refused(class, reason, retry_after(at, now));
         }
@@ -215,7 +215,7 @@ impl Control {
         if let Some(target) = self.targets.list.get(waiter.target.index as usize) {
             waiter.latest = waiter.latest.min(waiter.deadline.minus(target.needs()));
         }
-        if waiter.latest <= now || at.is_some_and(|at| at > waiter.latest) || is_told_at_once(reason, &waiter) {
+        if waiter.latest <= now || at.is_some_and(|at| at > waiter.latest) || waiter.is_told_at_once(reason) {
             return refused(class, reason, at.and_then(|at| retry_after(at, now)));
         }
         let most = self.config.max_queued;
@@ -496,12 +496,6 @@ impl Control {
             }
         }
     }
-}
-
-/// Who has not begun does not wait for a bucket that refused its preflight; who has failed there itself may.
-fn is_told_at_once(reason: Reason, waiter: &Waiter) -> bool {
-    let [failed, ..] = waiter.avoid;
-    reason == Reason::PreflightFailed && failed == BucketId(0)
 }
 
 fn retry_after(at: Instant, now: Instant) -> Option<Millis> {

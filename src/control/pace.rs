@@ -19,6 +19,9 @@ const CUT_PER_MILLE: u64 = 900;
 const GROWTH_PER_MILLE: u64 = 10;
 /// What may be sent at once after a pause: this many milliseconds' worth, and one at least.
 const BURST: u64 = 250;
+/// The slowest pace, in millionths of a request a second: one request in ten seconds. Below it a rejection of each request
+/// would cut as much as the time between two of them adds, and growth that is reckoned each millisecond would be nothing.
+const SLOWEST: u64 = 100_000;
 /// A request, in millionths.
 const ONE: u64 = 1_000_000;
 
@@ -73,7 +76,7 @@ impl Pace {
         if rate == 0 {
             return;
         }
-        self.rate = (rate / 1_000).saturating_mul(CUT_PER_MILLE).max(1_000);
+        self.rate = (rate / 1_000).saturating_mul(CUT_PER_MILLE).max(SLOWEST);
         self.credit = 0;
         self.moved_at = now;
     }
@@ -193,6 +196,18 @@ mod tests {
         assert!(pace.per_minute().is_some());
         pace.on_success(CALM, Instant(410_000));
         assert_eq!(pace.per_minute(), None);
+    }
+
+    #[test]
+    fn after_an_outage_of_429_it_comes_back_however_often_it_is_asked() {
+        let mut pace = measured(10, 10);
+        for permit in 1..=100 {
+            pace.on_rejected(permit, permit, Instant(100_000 + permit * 10_000));
+        }
+        assert_eq!(pace.per_minute(), Some(6), "one in ten seconds at least");
+        // Somebody asks each millisecond.
+        sent(&mut pace, 1_100_000, 1_175_000);
+        assert!(pace.per_minute() >= Some(10), "{:?}", pace.per_minute());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! first in line for a moment, and whoever does not come for it has left. All of it is O(log n) in those who wait.
 
 use super::names::Slot;
-use super::terms::{BucketId, CallId, PermitId, Priority};
+use super::terms::{BucketId, CallId, PermitId, Priority, Reason};
 use super::vendor::Cost;
 use crate::order::{Key, Order};
 use crate::prelude::*;
@@ -46,6 +46,14 @@ pub(crate) struct Waiter {
     pub(crate) asks_at: Instant,
     /// When it counts as gone.
     pub(crate) gone_at: Instant,
+}
+
+impl Waiter {
+    /// Who has not begun does not wait for a bucket that refused its preflight; who has failed there itself may.
+    pub(crate) fn is_told_at_once(&self, reason: Reason) -> bool {
+        let [failed, ..] = self.avoid;
+        reason == Reason::PreflightFailed && failed == BucketId(0)
+    }
 }
 
 /// All that wait, by number and by call.

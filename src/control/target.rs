@@ -221,7 +221,7 @@ impl Target {
         for (place, index) in self.order.iter().copied().enumerate() {
             let Some(bucket) = self.buckets.get_mut(index) else { continue };
             if let Err(blocked) = bucket.open(config, keys, waiter.cost, yields, now) {
-                nearest = Some(nearer(nearest, blocked));
+                nearest = Some(nearer(nearest, blocked, waiter));
                 continue;
             }
             let mut rank = u8::from(waiter.avoid.contains(&bucket.id));
@@ -301,10 +301,15 @@ impl Bucket {
     }
 }
 
-/// The one that opens first. What waits for somebody else may open any moment.
-fn nearer(before: Option<Blocked>, next: Blocked) -> Blocked {
+/// The one that opens first, and before it any that is worth this call's wait. What waits for somebody else may open any
+/// moment.
+fn nearer(before: Option<Blocked>, next: Blocked, waiter: &Waiter) -> Blocked {
+    let rank = |blocked: &Blocked| {
+        let at = blocked.at.unwrap_or(Instant(0));
+        (waiter.is_told_at_once(blocked.reason) || at > waiter.latest, at)
+    };
     match before {
-        Some(before) if before.at.unwrap_or(Instant(0)) <= next.at.unwrap_or(Instant(0)) => before,
+        Some(before) if rank(&before) <= rank(&next) => before,
         _ => next,
     }
 }

@@ -252,9 +252,16 @@ impl<'a> Cursor<'a> {
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn uint(&mut self) -> Option<u64> {
-        if !self.peek().is_ascii_digit() {
-            self.skip();
-            return None;
+        match self.peek() {
+            b'0'..=b'9' => {}
+            b'-' => {
+                self.skip_unmarked();
+                return None;
+            }
+            _ => {
+                self.skip();
+                return None;
+            }
         }
         let mut number = 0_u64;
         while let Some(digit) = self.bytes.get(self.at).filter(|b| b.is_ascii_digit()) {
@@ -271,13 +278,9 @@ impl<'a> Cursor<'a> {
     pub(crate) fn truthy(&mut self) -> bool {
         match self.peek() {
             b'"' => self.pass_string(),
-            b'n' | b'f' | b'0' => {
-                self.skip();
-                false
-            }
-            _ => {
-                self.skip();
-                !self.bad
+            first => {
+                self.skip_unmarked();
+                !matches!(first, b'n' | b'f' | b'0') && !self.bad
             }
         }
     }
@@ -315,6 +318,13 @@ impl<'a> Cursor<'a> {
                 }
             }
         }
+    }
+
+    /// Skips a value of whose kind somebody has taken note: another number there could mean something else.
+    fn skip_unmarked(&mut self) {
+        let count = self.marks.count;
+        self.skip();
+        self.marks.count = count;
     }
 
     /// Skips what is left of a number or a word.

@@ -255,6 +255,19 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_which_is_asked_what_it_is_is_not_taken_for_another() {
+        let ollama = |event: &str| {
+            let mut reader = Reader::new(Protocol::OllamaChat);
+            let mut facts = StreamFacts::default();
+            reader.read(Kind::Event, b"", br#"{"error":0,"done":0,"eval_count":-1}"#, false, &mut facts);
+            (reader.read(Kind::Event, b"", event.as_bytes(), false, &mut facts), facts.usage.output)
+        };
+        assert!(ollama(r#"{"error":1,"done":0,"eval_count":-1}"#).0.error);
+        assert!(ollama(r#"{"error":0,"done":7,"eval_count":-1}"#).0.terminal);
+        assert_eq!(ollama(r#"{"error":0,"done":0,"eval_count":12}"#).1, Some(12));
+    }
+
+    #[test]
     fn an_empty_token_a_longer_event_and_another_name_are_read() {
         let mut template = Template::default();
         let data = br#"{"t":"a","n":1}"#;

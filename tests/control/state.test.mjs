@@ -61,10 +61,12 @@ async function eventful() {
       { provider: "openai", organisation: "spare", keys: [{ id: "s1", value: "sk-2" }] },
     ],
   });
-  const { fetch } = keel.with({ tenant: "acme" });
+  const acme = keel.with({ tenant: "acme" });
+  // It leaves no time to wait until a pool that has failed no longer cools.
+  const hurried = keel.with({ tenant: "acme", deadlineMs: 1_500 });
   for (const model of [...Array(24).fill("fine"), "told", "told", ...Array(8).fill("down"), "slow", "locked"]) {
     const init = { method: "POST", body: JSON.stringify({ model, stream: model === "fine" }) };
-    await fetch(CHAT, init).then(
+    await (model === "down" ? hurried : acme).fetch(CHAT, init).then(
       (response) => response.text(),
       () => "",
     );

@@ -73,6 +73,21 @@ test("bytes that are not wasm are refused by install, and the right ones still w
   assert.deepEqual(inFreshNode(code).split("\n"), ["CompileError", "loaded"]);
 });
 
+test("I1 a core that the host refused is not asked for again, and another entry's is taken after it", () => {
+  const code = `
+    import { readFileSync } from "node:fs";
+    const { createKeel, provide } = await import(${at("main.js")});
+    let asked = 0;
+    const use = () => { try { createKeel().explainPolicy(); return "loaded"; } catch (error) { return error.message; } };
+    provide(() => { asked += 1; throw new Error("not here"); });
+    console.log(use());
+    console.log(use(), asked);
+    provide(() => readFileSync(new URL(${at("core.wasm")})));
+    console.log(use());`;
+  const refused = "evenkeel: the WebAssembly core could not be loaded: not here";
+  assert.deepEqual(inFreshNode(code).split("\n"), [refused, `${refused} 1`, "loaded"]);
+});
+
 test("importing never throws, and a refusal by a Content-Security-Policy names the directive to add", () => {
   const refuse = (text) => `
     WebAssembly.Module = class { constructor() { throw new WebAssembly.CompileError(${JSON.stringify(text)}); } };

@@ -212,6 +212,17 @@ describe("I7 a trap in the core", () => {
     assert.deepEqual([calls[0].provider, calls[0].attempts, calls[0].model], ["api.openai.com", 0, null]);
   });
 
+  test("J2 a lost record has no part of a password, whatever stands in it", async () => {
+    const { keel, records } = rig([]);
+    trapIn("begin");
+    // Its body doesn't come in time, so that no host has taken the address apart.
+    const init = { method: "POST", body: new ReadableStream({}), duplex: "half" };
+    const call = keel.with({ deadlineMs: 5 }).fetch("https://user:pa@ss@own.example/v1/chat/completions", init);
+    await failedByCore(call);
+    const { calls } = wholeLedger(records, 0);
+    assert.equal(calls[0].provider, "own.example");
+  });
+
   test("I7 in the middle of a stream that was given on ends it with the error", async () => {
     const { chat, records } = rig([{ ...stream, gapMs: 15 }, openai.chat("later")]);
     const response = await chat(JSON.stringify({ model: "gpt-5", stream: true }));
