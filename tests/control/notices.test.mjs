@@ -14,7 +14,8 @@ describe("docs/ledger.md", () => {
   it("lists the notices of the core and of the wrapper, and no others", () => {
     const listed = [...page.matchAll(/^\| `(\w+)`/gm)].map(([, kind]) => kind);
     const told = [...read("src/control/notice.rs").matchAll(/Self::\w+ => "(\w+)"/g)];
-    for (const path of ["src/engine.rs", "src/call.rs"]) told.push(...read(path).matchAll(/pack_notice\(\s*"(\w+)"/g));
+    for (const file of readdirSync(at("src"), { recursive: true }).filter((name) => name.endsWith(".rs")))
+      told.push(...read(`src/${file}`).matchAll(/pack_notice\(\s*"(\w+)"/g));
     for (const file of readdirSync(at("pkg/src")).filter((name) => name.endsWith(".ts")))
       told.push(...read(`pkg/src/${file}`).matchAll(/notice\("(\w+)"/g));
     assert.ok(told.length >= 15, String(told));
