@@ -121,8 +121,10 @@ pub enum Input<'a> {
     },
     /// The next part of a body that is too large to be given at once.
     BodyPart(&'a [u8]),
-    /// What has come of a body that is still being read; said before [`Input::Timer`].
+    /// What has come of a body that is still being read; said before [`Input::Timer`], or what ends the reading.
     Progress {
+        /// How much.
+        bytes: u64,
         /// When its last byte came.
         last_byte: Option<Instant>,
         /// When its last byte came that is not blank.
@@ -326,8 +328,11 @@ impl Call {
                 reading.take(part);
                 Action::Continue
             }
-            (Input::Progress { last_byte, last_content }, State::Body(reading)) => {
+            (Input::Progress { bytes, last_byte, last_content }, State::Body(reading)) => {
                 reading.on_progress(last_byte, last_content, self.now);
+                if let Some(attempt) = &mut self.attempt {
+                    attempt.bytes = bytes;
+                }
                 Action::Continue
             }
             (Input::Body { bytes, complete }, State::Body(reading)) => {

@@ -8,8 +8,9 @@ export interface Read {
   readonly rest: AsyncIterator<Uint8Array, void, undefined> | null;
 }
 
-/** When something of a body came last, in the clock's time, negative if nothing has; the core asks when its timer fires. */
+/** What came of a body, and when the last of it, in the clock's time, negative if nothing has; the core asks when its timer fires. */
 export interface Progress {
+  bytes: number;
   byteAt: number;
   contentAt: number;
 }
@@ -31,6 +32,7 @@ export async function readBody(response: Response, cap: number, progress: Progre
     const { done, value } = await reader.read();
     if (done) return { bytes: chunks.bytes(), rest: null };
     chunks.push(value);
+    progress.bytes = chunks.size;
     progress.byteAt = now();
     if (!isBlank(value)) progress.contentAt = progress.byteAt;
     if (chunks.size > cap) return { bytes: chunks.bytes(), rest: restOf(reader) };

@@ -107,6 +107,7 @@ class Drive extends Waiting {
       for (;;) {
         let action = this.#heed(code);
         if (this.aborted !== undefined && UNDER_WAY.has(action)) {
+          this.#tellProgress();
           this.#stop(this.aborted.reason);
           action = this.#heed(this.core.cancelled(this.id, this.#now()));
         }
@@ -165,16 +166,22 @@ class Drive extends Waiting {
   protected override tick(): number {
     // The core has done with an answer whose rest is still read: then the time is up.
     if (this.#ended) return DO.BREAK;
+    this.#tellProgress();
+    return this.core.timer(this.id, this.#now());
+  }
+
+  /** Says what has come of a body that is being read. */
+  #tellProgress(): void {
     const { core, id } = this;
     const progress = this.#progress;
-    return progress === undefined
-      ? core.timer(id, this.#now())
-      : core.bodyTimer(id, this.#now(), progress.byteAt, progress.contentAt);
+    if (progress === undefined) return;
+    core.bodyProgress(id, this.#now(), progress.bytes, progress.byteAt, progress.contentAt);
   }
 
   protected override failed(error: unknown): number {
     this.#cause = error;
     if (this.#ended) return DO.BREAK;
+    this.#tellProgress();
     return this.core.transport(this.id, this.#now(), error instanceof KeyUnavailable ? KEY_ERROR : packError(error));
   }
 
@@ -251,7 +258,7 @@ class Drive extends Waiting {
   }
 
   #readBody(): Promise<Read | number> {
-    const progress: Progress = { byteAt: -1, contentAt: -1 };
+    const progress: Progress = { bytes: 0, byteAt: -1, contentAt: -1 };
     this.#progress = progress;
     this.arm();
     const cap = this.core.readCap(this.id);

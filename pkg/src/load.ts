@@ -9,15 +9,17 @@ let installed = false;
 let poisoned = false;
 let generation = 0;
 let failure: unknown;
-let provided: (() => WebAssembly.Module | BufferSource) | undefined;
+let provided: (() => object) | undefined;
 
 /**
  * Gives evenkeel its WebAssembly core. Only users of `evenkeel/slim` call it; the other entries do so themselves.
  *
- * @param source - `evenkeel/core.wasm`, compiled or as bytes. A second call changes nothing.
+ * @param source - `evenkeel/core.wasm`, compiled (`WebAssembly.Module`) or as bytes (`Uint8Array`, `ArrayBuffer`). A second
+ * call changes nothing.
  * @throws Whatever the host throws when it refuses to compile or instantiate WebAssembly.
  */
-export function install(source: (WebAssembly.Module & object) | BufferSource): void {
+export function install(source: object): void {
+  // To TypeScript a module is any object, and projects for Node alone have no type of that name.
   if (installed) return;
   // By name and not by `instanceof`: a module may come from another realm (edge runtimes evaluate in a VM context).
   const compiled = Object.prototype.toString.call(source) === "[object WebAssembly.Module]";
@@ -30,7 +32,7 @@ export function install(source: (WebAssembly.Module & object) | BufferSource): v
 }
 
 /** Says what {@link requireCore} is to install, unless something is by then, or an entry before has said so. */
-export function provide(source: () => WebAssembly.Module | BufferSource): void {
+export function provide(source: () => object): void {
   provided ??= source;
 }
 

@@ -51,7 +51,7 @@ export function outgoing(
   maxBytes: number,
   reading: Reading,
 ): Outgoing | Promise<Outgoing> {
-  if (typeof input === "string" || "href" in input)
+  if (typeof input !== "object" || input === null || "href" in input)
     return fromInit(input, hrefOf(input), plainHeaders({ ...init }), maxBytes, reading);
   return fromRequest(input, init, maxBytes, reading);
 }
@@ -79,7 +79,7 @@ function plainHeaders(init: Init): Init {
 
 /** What is told of a request whose body didn't come in time; it is never sent. */
 export function unread(input: RequestInfo | URL, init: RequestInit | undefined, why: unknown): Outgoing {
-  const request = typeof input === "string" || "href" in input ? undefined : input;
+  const request = typeof input !== "object" || input === null || "href" in input ? undefined : input;
   return {
     ...plain(input, request?.url ?? String(input), init ?? {}, null, false),
     method: init?.method ?? request?.method ?? "GET",

@@ -187,6 +187,9 @@ impl Call {
         output_tokens: Option<u64>,
         world: &mut World<'_>,
     ) {
+        if matches!(self.state, State::Admitting { .. }) {
+            self.queue = self.queue.plus(self.now.since(self.queued_since));
+        }
         self.state = State::Done;
         let record = CallRecord {
             status,

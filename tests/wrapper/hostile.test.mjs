@@ -51,7 +51,7 @@ describe("keys", () => {
   it("stand in no error, whatever the host says of them", async () => {
     const shown = [];
     const see = (error) => shown.push(inspect(error, { depth: 9 }));
-    await createKeel({ pools: [{ ...pools[0], keys: [{ id: "a", value: "POOL-SECRET\nx" }] }] })
+    await createKeel({ pools: [{ ...pools[0], keys: [{ id: "a", value: () => "POOL-SECRET\nx" }] }] })
       .fetch(U, post())
       .catch(see);
     await createKeel()
@@ -67,14 +67,19 @@ describe("keys", () => {
         .fetch(U, post({ headers: { authorization: "Bearer OWN-SECRET" } }))
         .catch(see);
     }
-    for (const options of [{ apiKey: "OPTION-SECRET" }, { providers: { openai: { apiKey: "OPTION-SECRET" } } }]) {
+    for (const options of [
+      { apiKey: "OPTION-SECRET" },
+      { providers: { openai: { apiKey: "OPTION-SECRET" } } },
+      { pools: [{ ...pools[0], keys: [{ id: "a", value: "POOL-SECRET\n" }] }] },
+      { pools: [{ ...pools[0], provider: "POOL-SECRET" }] },
+    ]) {
       try {
         createKeel(options);
       } catch (error) {
         see(error);
       }
     }
-    assert.equal(shown.length, 11);
+    assert.equal(shown.length, 13);
     for (const text of shown) assert.doesNotMatch(text, /SECRET/);
   });
 
