@@ -34,6 +34,7 @@ export function rebuilt(
   bytes: Uint8Array<ArrayBuffer>,
   extra?: Readonly<Record<string, string>>,
 ): Response {
+  if (upstream.body === null) return rewrap(upstream, null, extra);
   if (keptIsCheaper() && isOrdinary(upstream)) return kept(upstream, bytes, () => headersOf(upstream, extra));
   return rewrap(upstream, bytes, extra);
 }

@@ -176,6 +176,14 @@ describe("an answer that is held in memory", () => {
     }
   });
 
+  it("has no body where the upstream's has none", async () => {
+    for (const status of [200, 204, 404]) {
+      const other = createKeel({ ...ONCE, fetch: async () => new Response(null, { status }) });
+      const response = await other.fetch("https://example.com/", { method: "DELETE" });
+      assert.deepEqual([response.status, response.body, await response.text()], [status, null, ""]);
+    }
+  });
+
   it("gives a form", async () => {
     const form = new FormData();
     form.set("a", "b");
