@@ -1,6 +1,5 @@
 /** The body of an answer that is read before it is given on. */
-import { concat } from "./request.js";
-import type { Clock } from "./types.js";
+import { Chunks } from "./chunks.js";
 
 /** What was read of an answer. */
 export interface Read {
@@ -9,14 +8,15 @@ export interface Read {
   readonly rest: AsyncIterator<Uint8Array, void, undefined> | null;
 }
 
-/** When something of a body came last, in the clock's time, negative if nothing has; the core asks when its timer fires. */
+/** What came of a body, and when the last of it, in the clock's time, negative if nothing has; the core asks when its timer fires. */
 export interface Progress {
+  bytes: number;
   byteAt: number;
   contentAt: number;
 }
 
 /** Reads a body to its end, or to `cap` bytes. */
-export async function readBody(response: Response, cap: number, progress: Progress, clock: Clock): Promise<Read> {
+export async function readBody(response: Response, cap: number, progress: Progress, now: () => number): Promise<Read> {
   const body = response.body;
   if (body === null || body === undefined) {
     // Some test doubles have no stream; what they have is read as a whole.
@@ -27,16 +27,15 @@ export async function readBody(response: Response, cap: number, progress: Progre
     return { bytes, rest: null };
   }
   const reader = body.getReader();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+  const chunks = new Chunks();
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return { bytes: concat(chunks, size), rest: null };
+    if (done) return { bytes: chunks.bytes(), rest: null };
     chunks.push(value);
-    size += value.byteLength;
-    progress.byteAt = clock.now();
+    progress.bytes = chunks.size;
+    progress.byteAt = now();
     if (!isBlank(value)) progress.contentAt = progress.byteAt;
-    if (size > cap) return { bytes: concat(chunks, size), rest: restOf(reader) };
+    if (chunks.size > cap) return { bytes: chunks.bytes(), rest: restOf(reader) };
   }
 }
 

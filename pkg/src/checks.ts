@@ -45,7 +45,7 @@ export const boolean: Check = (value, path) => {
 
 /** Control characters. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-export const CONTROL = /[\u0000-\u001f\u007f]/;
+const CONTROL = /[\u0000-\u001f\u007f]/;
 
 /** Text without control characters. */
 export function string(max: number): Check {
@@ -56,8 +56,8 @@ export function string(max: number): Check {
   };
 }
 
-/** An object with these members and no others, each of which may be absent. */
-export function object(members: Record<string, Check>): Check {
+/** An object with these members and no others, each of which may be absent unless it is `needed`. */
+export function object(members: Record<string, Check>, needed: readonly string[] = []): Check {
   return (value, path) => {
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
       throw new KeelConfigError(path, value, "an object");
@@ -70,8 +70,9 @@ export function object(members: Record<string, Check>): Check {
         const got = typeof member === "string" ? Symbol.for("string") : member;
         throw new KeelConfigError(at, got, `no such member; known are ${Object.keys(members).join(", ")}`);
       }
-      if (member !== undefined) check(member, at);
+      if (member !== undefined || needed.includes(name)) check(member, at);
     }
+    for (const name of needed) if (!(name in value)) members[name]?.(undefined, `${path}.${name}`);
   };
 }
 
@@ -79,7 +80,9 @@ export function object(members: Record<string, Check>): Check {
 export const orFalse =
   (check: Check): Check =>
   (value, path) => {
-    if (value !== false) check(value, path);
+    if (value === false) return;
+    if (typeof value !== "object" || value === null) throw new KeelConfigError(path, value, "an object, or false");
+    check(value, path);
   };
 
 /** An array of so many items, each of which passes a check. */

@@ -1,22 +1,9 @@
 /** Checks the options of `createKeel` and turns them into the flat values that the core takes. */
 
 import { Budget } from "./budget.js";
-import {
-  boolean,
-  type Check,
-  CONTROL,
-  func,
-  items,
-  ms,
-  number,
-  object,
-  oneOf,
-  orFalse,
-  some,
-  string,
-  whole,
-} from "./checks.js";
+import { boolean, type Check, func, items, ms, number, object, oneOf, orFalse, some, string, whole } from "./checks.js";
 import { CLASSES, KeelConfigError } from "./errors.js";
+import { SENDABLE } from "./pools.js";
 import type {
   BreakerOptions,
   BudgetParts,
@@ -74,6 +61,12 @@ export const PROTOCOLS = [
   "tgi.generate",
   "unknown",
 ] as const;
+
+/** The names of `src/classify/providers`. */
+export const PROVIDERS: readonly string[] = (
+  "anthropic azure bedrock cerebras cohere deepseek fireworks gemini groq huggingface llama.cpp lmstudio mistral " +
+  "ollama openai openrouter perplexity sglang together vertex vllm workers-ai xai"
+).split(" ");
 
 const JITTERS = ["full", "equal", "decorrelated", "none"] as const;
 const COMMITS = ["head", "first-event", "first-content", "end"] as const;
@@ -186,19 +179,25 @@ const PROVIDER = object({
   timeouts: TIMEOUTS,
 });
 
-const providers: Check = (value, path) => {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new KeelConfigError(path, value, "an object by provider name");
-  for (const [name, provider] of Object.entries(value)) {
-    if (name.length === 0 || name.length > 128 || CONTROL.test(name))
-      throw new KeelConfigError(
-        `${path}.${name.slice(0, 40)}`,
-        name,
-        "a name of 1 to 128 characters, none of them a control character",
-      );
-    PROVIDER(provider, `${path}.${name}`);
-  }
-};
+/** An object whose members are named by the user. */
+function byName(expected: string, check: Check): Check {
+  return (value, path) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value))
+      throw new KeelConfigError(path, value, expected);
+    for (const [name, member] of Object.entries(value)) {
+      NAME(name, `${path}.${name.slice(0, 40)}`);
+      check(member, `${path}.${name}`);
+    }
+  };
+}
+
+const NAME = string(128);
+
+/** Whether requests can get this name without a `match`: a host is a provider's name where that is not known. */
+const isProvider = (name: string): boolean => PROVIDERS.includes(name) || /[.:]|^localhost$/.test(name);
+const NAMES = `the name of a built-in provider (${PROVIDERS.join(", ")}), or a host`;
+
+const providers = byName("an object by provider name", PROVIDER);
 
 const TENANT = object({
   concurrency: whole(1, 1_000_000),
@@ -208,29 +207,25 @@ const TENANT = object({
   weight: whole(1, 1_000),
 });
 
-const tenants: Check = (value, path) => {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new KeelConfigError(path, value, "an object by tenant name");
-  for (const [name, limits] of Object.entries(value)) {
-    if (name.length === 0 || name.length > 128 || CONTROL.test(name))
-      throw new KeelConfigError(
-        `${path}.${name.slice(0, 40)}`,
-        name,
-        "a name of 1 to 128 characters, none of them a control character",
-      );
-    if (limits !== undefined) TENANT(limits, `${path}.${name}`);
-  }
-};
-
-const KEY = object({
-  id: string(128),
-  value: (value, path) => {
-    // Never shown, whatever it is: somebody may have put the key itself into the wrong place.
-    if (typeof value !== "function" && (typeof value !== "string" || value.length === 0)) {
-      throw new KeelConfigError(path, typeof value === "string" ? "" : value, "a key, or a function that gives it");
-    }
-  },
+const tenants = byName("an object by tenant name", (limits, path) => {
+  if (limits !== undefined) TENANT(limits, path);
 });
+
+const KEY = object(
+  {
+    id: string(128),
+    value: (value, path) => {
+      // Never shown, whatever it is: somebody may have put the key itself into the wrong place.
+      if (typeof value !== "function" && !(typeof value === "string" && SENDABLE.test(value)))
+        throw new KeelConfigError(
+          path,
+          typeof value === "string" ? "" : value,
+          "a key without blanks or line breaks, or a function that gives it",
+        );
+    },
+  },
+  ["id", "value"],
+);
 
 const each = (check: Check): Check => items(1, 1_000_000, check);
 
@@ -244,15 +239,18 @@ const url: Check = (value, path) => {
   if (protocol !== "https:" && protocol !== "http:") throw new KeelConfigError(path, value, "an absolute http(s) URL");
 };
 
-const POOL = object({
-  provider: string(128),
-  organisation: string(128),
-  keys: each(KEY),
-  models: each(string(128)),
-  baseURL: url,
-  weight: whole(1, 1_000),
-  preflight: boolean,
-});
+const POOL = object(
+  {
+    provider: string(128),
+    organisation: string(128),
+    keys: each(KEY),
+    models: each(string(128)),
+    baseURL: url,
+    weight: whole(1, 1_000),
+    preflight: boolean,
+  },
+  ["provider", "organisation", "keys"],
+);
 
 const pools: Check = (value, path) => {
   if (Array.isArray(value) && value.length === 0) return;
@@ -260,9 +258,6 @@ const pools: Check = (value, path) => {
   const keys = new Set<string>();
   const organisations = new Set<string>();
   (value as Pool[]).forEach((pool, at) => {
-    for (const member of ["provider", "organisation", "keys"] as const) {
-      if (pool[member] === undefined) throw new KeelConfigError(`${path}[${at}].${member}`, undefined, "it is needed");
-    }
     const organisation = `${pool.provider}/${pool.organisation}`;
     if (organisations.has(organisation)) {
       throw new KeelConfigError(
@@ -272,9 +267,7 @@ const pools: Check = (value, path) => {
       );
     }
     organisations.add(organisation);
-    pool.keys.forEach(({ id, value: key }, place) => {
-      if (id === undefined || key === undefined)
-        throw new KeelConfigError(`${path}[${at}].keys[${place}]`, {}, "an object with id and value");
+    pool.keys.forEach(({ id }, place) => {
       if (keys.has(id))
         throw new KeelConfigError(`${path}[${at}].keys[${place}].id`, id, "an id that no other key has");
       keys.add(id);
@@ -528,7 +521,15 @@ export function readOptions(options: KeelOptions): CoreConfig {
   if (min !== undefined && max !== undefined && min > max)
     throw new KeelConfigError("concurrency.min", min, `at most concurrency.max (${max})`);
   const entries = Object.entries(options.providers ?? {});
-  for (const [name, own] of entries) checkBackoff(own.retry, `providers.${name}.retry`);
+  for (const [name, own] of entries) {
+    checkBackoff(own.retry, `providers.${name}.retry`);
+    if (own.match === undefined && !isProvider(name))
+      throw new KeelConfigError(`providers.${name}.match`, undefined, `hosts or URL prefixes; without them ${NAMES}`);
+  }
+  (options.pools ?? []).forEach(({ provider: name }, at) => {
+    if (!isProvider(name) && !entries.some(([own]) => own === name))
+      throw new KeelConfigError(`pools[${at}].provider`, name, `a name of your own from providers, ${NAMES}`);
+  });
   return {
     limits: limits(retry, options.timeouts ?? {}, options.stream ?? {}, options.body?.maxBufferedBytes, options.preset),
     control: control(options),

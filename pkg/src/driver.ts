@@ -107,6 +107,7 @@ class Drive extends Waiting {
       for (;;) {
         let action = this.#heed(code);
         if (this.aborted !== undefined && UNDER_WAY.has(action)) {
+          this.#tellProgress();
           this.#stop(this.aborted.reason);
           action = this.#heed(this.core.cancelled(this.id, this.#now()));
         }
@@ -146,7 +147,8 @@ class Drive extends Waiting {
             return this.#fail();
           case DO.REJECT:
             this.core.ending(this.id);
-            throw this.aborted?.reason;
+            // Not thrown, here and in `#fail`: what the caller aborts with may look like a trap of this core.
+            return Promise.reject(this.aborted?.reason);
           default:
             throw new Error(`evenkeel: the core answered ${code} where an action was due`);
         }
@@ -164,21 +166,27 @@ class Drive extends Waiting {
   protected override tick(): number {
     // The core has done with an answer whose rest is still read: then the time is up.
     if (this.#ended) return DO.BREAK;
+    this.#tellProgress();
+    return this.core.timer(this.id, this.#now());
+  }
+
+  /** Says what has come of a body that is being read. */
+  #tellProgress(): void {
     const { core, id } = this;
     const progress = this.#progress;
-    return progress === undefined
-      ? core.timer(id, this.#now())
-      : core.bodyTimer(id, this.#now(), progress.byteAt, progress.contentAt);
+    if (progress === undefined) return;
+    core.bodyProgress(id, this.#now(), progress.bytes, progress.byteAt, progress.contentAt);
   }
 
   protected override failed(error: unknown): number {
     this.#cause = error;
     if (this.#ended) return DO.BREAK;
+    this.#tellProgress();
     return this.core.transport(this.id, this.#now(), error instanceof KeyUnavailable ? KEY_ERROR : packError(error));
   }
 
   #now(): number {
-    return this.clock.now();
+    return this.now();
   }
 
   #begin(): number {
@@ -207,8 +215,8 @@ class Drive extends Waiting {
         key === undefined
           ? this.#request.send(this.#shared.fetch(), attempt, this.#changes())
           : this.#sendWith(key, attempt);
-      // What a user's fetch gives may be no promise.
-      this.#sent = "then" in Object(sent) ? sent : Promise.resolve(sent);
+      // What a user's fetch gives may be no promise, or one that only looks like it.
+      this.#sent = Promise.resolve(sent);
     } catch (error) {
       this.#sent = Promise.reject(error);
     }
@@ -232,21 +240,29 @@ class Drive extends Waiting {
   }
 
   #head(given: Response): number {
-    const response = webResponse(given);
-    this.#response = response;
-    if (response.type === "error") return this.failed(new TypeError("network error"));
-    // An opaque answer (status 0), an upgrade, or something that is not a Response can't be looked into: it is passed on.
-    const unreadable = response.status < 200 || typeof response.headers?.has !== "function";
-    const status = unreadable ? 204 : response.status;
-    return this.core.head(this.id, this.#now(), status, unreadable ? "" : packHeaders(response.headers));
+    let status = 204;
+    let headers = "";
+    try {
+      const response = webResponse(given);
+      this.#response = response;
+      if (response.type === "error") throw new TypeError("network error");
+      // An opaque answer (status 0), an upgrade, or something that is not a Response can't be looked into: it is passed on.
+      if (!(response.status < 200) && typeof response.headers?.has === "function") {
+        headers = packHeaders(response.headers);
+        status = response.status;
+      }
+    } catch (error) {
+      return this.failed(error);
+    }
+    return this.core.head(this.id, this.#now(), status, headers);
   }
 
   #readBody(): Promise<Read | number> {
-    const progress: Progress = { byteAt: -1, contentAt: -1 };
+    const progress: Progress = { bytes: 0, byteAt: -1, contentAt: -1 };
     this.#progress = progress;
     this.arm();
     const cap = this.core.readCap(this.id);
-    return this.race(readBody(this.#response as Response, cap, progress, this.clock));
+    return this.race(readBody(this.#response as Response, cap, progress, () => this.#now()));
   }
 
   #body(read: Read): number {
@@ -324,21 +340,28 @@ class Drive extends Waiting {
       this.#streaming = false;
       this.unwatch();
     };
+    let broken: { readonly reason: unknown } | undefined;
+    const giveUp = (): unknown => {
+      const reason = this.aborted
+        ? this.aborted.reason
+        : (this.#cause ?? new Error("evenkeel: the answer took too long"));
+      broken = { reason };
+      this.#stop(reason);
+      over();
+      return reason;
+    };
+    // Also while nobody reads: the upstream is let go. Nothing wakes a call that the core has ended.
+    this.interrupt = giveUp;
+    if (this.aborted) giveUp();
     const body = replay([bytes], {
       next: async () => {
+        if (broken) throw broken.reason;
         arm();
         const next = await this.race(rest.next());
-        if (typeof next !== "number") {
-          if (next.done === true) over();
-          return next;
-        }
-        const reason =
-          this.aborted === undefined
-            ? (this.#cause ?? new Error("evenkeel: the answer took too long"))
-            : this.aborted.reason;
-        this.#stop(reason);
-        over();
-        throw reason;
+        if (typeof next === "number") throw giveUp();
+        if (next.done === true) over();
+        else this.interrupt = giveUp;
+        return next;
       },
       return: async () => {
         over();
@@ -362,13 +385,13 @@ class Drive extends Waiting {
     return rewrap(response, body, extra);
   }
 
-  #fail(): Response {
+  #fail(): Response | Promise<Response> {
     this.#stop(undefined);
     const ending = this.#ending();
     const error = new KeelError(ending);
     const mode = this.#shared.options.transportFailure ?? "auto";
     const obeyed = mode === "response" || (mode === "auto" && this.#request.header("x-stainless-lang") !== null);
-    if (!obeyed) throw error;
+    if (!obeyed) return Promise.reject(error);
     return synthesize(ending, error.message);
   }
 
@@ -391,7 +414,7 @@ class Drive extends Waiting {
     const pump = new Pump(held, {
       core: this.core,
       id: this.id,
-      clock: this.clock,
+      now: () => this.#now(),
       arm: (now) => this.arm(now),
       failed: (error) => this.failed(error),
       stop: (reason) => this.#stop(reason),
@@ -447,8 +470,8 @@ class Drive extends Waiting {
     attempt.stop(reason);
     const response = this.#response;
     // A fetch that does not look at its signal may answer later still: nobody will read that.
-    if (response === undefined) this.#sent?.then(discard, ignore);
-    if (response?.body && !response.body.locked) response.body.cancel(reason).catch(ignore);
+    if (response === undefined) this.#sent?.then((late) => discard(late), ignore);
+    else discard(response, reason);
     this.#held?.cancel(reason);
     this.#read?.rest?.return?.().catch(ignore);
   }
@@ -484,8 +507,13 @@ class Drive extends Waiting {
   }
 }
 
-function discard(late: Response): void {
-  if (late?.body && !late.body.locked) late.body.cancel().catch(ignore);
+function discard(response: Response, reason?: unknown): void {
+  try {
+    const body = webResponse(response).body;
+    if (body && !body.locked) body.cancel(reason).catch(ignore);
+  } catch {
+    // Something that only looks like a response has nothing to give up.
+  }
 }
 
 function atOnce(emit: () => void): void {

@@ -24,7 +24,9 @@ export function unpackEnding(packed: string, cause: unknown): Ending {
     retryAt: fields[4] ? new Date(dateable(Number(fields[4]))) : null,
     attemptCount: Number(fields[5]),
     logicalRequestId: fields[6] ?? "",
+    provider: fields[7] ?? "",
     protocol: fields[8] as Protocol,
+    model: fields[9] ?? "",
     attempts,
     cause,
   };

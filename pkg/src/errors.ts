@@ -13,10 +13,17 @@ const ADVICE: Record<ErrorClass, string> = {
   overloaded: "The provider has no capacity right now; try later or another model.",
   server_error: "The provider failed; try later.",
   timeout: "No answer in time; raise the limit named by reason, or try later.",
-  connection_error: "The provider could not be reached; check network, proxy and base URL.",
+  connection_error: "No connection, or one that broke; check network, proxy and base URL.",
   stream_interrupted: "The answer was cut short; try again.",
   cancelled: "The caller gave up.",
   unknown: "Nothing is known about this failure; see the attempts.",
+};
+
+/** What is better advice than the class has. */
+const ADVICE_BY_REASON: Readonly<Record<string, string>> = {
+  key_unavailable: "A pool's key could not be had; see the cause.",
+  invalid_url: "The URL is not absolute http(s); check the base URL.",
+  keys_disabled: "All its keys were refused; mend them, then keel.enableKey().",
 };
 
 /** Every error class. */
@@ -72,10 +79,10 @@ function sentence(facts: FailureFacts): string {
   }
   const times = facts.attempts.length;
   const how = times === 0 ? "not sent" : times === 1 ? "1 attempt" : `${times} attempts`;
-  const where = facts.attempts[0];
-  const target = where === undefined ? "" : ` to ${where.provider}${where.model === null ? "" : ` (${where.model})`}`;
+  const target = facts.provider ? ` to ${facts.provider}${facts.model ? ` (${facts.model})` : ""}` : "";
+  const advice = ADVICE_BY_REASON[facts.reason] ?? ADVICE[facts.class];
   const when = facts.retryAt === null ? "" : ` Retry at ${facts.retryAt.toISOString()}.`;
-  return `LLM call${target} failed: ${facts.class} (${facts.reason}), ${how}. ${ADVICE[facts.class]}${when}`;
+  return `LLM call${target} failed: ${facts.class} (${facts.reason}), ${how}. ${advice}${when}`;
 }
 
 /** An option of {@link createKeel} that can't be used. */
@@ -93,7 +100,7 @@ export class KeelConfigError extends TypeError {
   constructor(path: string, got: unknown, expected: string) {
     // Somebody may have put a key into the wrong place of a pool.
     const shown = typeof got === "string" && path.startsWith("pools") ? "a string" : describe(got);
-    super(`${path}: got ${shown}, expected ${expected}`);
+    super(`${path || "the argument"}: got ${shown}, expected ${expected}`);
     this.path = path;
     this.got = shown;
     this.expected = expected;

@@ -1,11 +1,12 @@
 /** What was read of a stream before its commit point: kept until it is known whether the caller gets it. */
+import { Chunks } from "./chunks.js";
 import { ACTION, DO } from "./core-handle.js";
 import { concat } from "./request.js";
 
 /** A stream and its beginning. */
 export class Held {
   readonly reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly chunks: Uint8Array[] = [];
+  readonly chunks = new Chunks();
   /** The chunk that failed it. */
   #last: Uint8Array | undefined;
 
@@ -22,13 +23,14 @@ export class Held {
 
   /** All that was kept, but for the chunk that failed it. */
   bytes(): Uint8Array<ArrayBuffer> {
-    return concat(this.chunks, sizeOf(this.chunks)) as Uint8Array<ArrayBuffer>;
+    return this.chunks.bytes() as Uint8Array<ArrayBuffer>;
   }
 
   /** All that came. */
   seen(): Uint8Array {
-    const chunks = this.#all(Number.POSITIVE_INFINITY);
-    return concat(chunks, sizeOf(chunks));
+    const kept = this.chunks.bytes();
+    const last = this.#last;
+    return last === undefined ? kept : concat([kept, last]);
   }
 
   cancel(reason?: unknown): void {
@@ -37,29 +39,26 @@ export class Held {
 
   /** The beginning of a stream that failed, with the error event that the upstream sent: `pass` bytes of the last chunk. */
   broken(pass: number, error: unknown): ReadableStream<Uint8Array<ArrayBuffer>> {
-    const chunks = this.#all(pass);
-    let at = 0;
+    this.#end(pass);
+    const { chunks } = this;
     return new ReadableStream<Uint8Array<ArrayBuffer>>(
       {
         pull(controller) {
-          const next = chunks[at];
-          at += 1;
+          const next = chunks.next();
           if (next === undefined) controller.error(error);
-          else if (next.byteLength > 0) controller.enqueue(next as Uint8Array<ArrayBuffer>);
+          else controller.enqueue(next as Uint8Array<ArrayBuffer>);
         },
       },
       { highWaterMark: 0 },
     );
   }
 
-  #all(pass: number): readonly Uint8Array[] {
-    const last = this.#last;
-    return last === undefined ? this.chunks : [...this.chunks, last.subarray(0, pass)];
+  /** Adds what the reader gets of the chunk that failed it. */
+  #end(pass: number): void {
+    const last = this.#last?.subarray(0, pass);
+    this.#last = undefined;
+    if (last !== undefined) this.chunks.push(last);
   }
-}
-
-function sizeOf(chunks: readonly Uint8Array[]): number {
-  return chunks.reduce((size, chunk) => size + chunk.byteLength, 0);
 }
 
 function ignore(): void {}

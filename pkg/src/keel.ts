@@ -90,7 +90,7 @@ export function createKeel(options: KeelOptions = {}): Keel {
     explainPolicy: () => explain(handle.get().limits(), options),
     enableKey(keyId) {
       const core = handle.get();
-      if (!core.enableKey(keyId, clock.now()))
+      if (typeof keyId !== "string" || !core.enableKey(keyId, clock.now()))
         throw new KeelConfigError("keyId", keyId, "the id of a key of one of the pools");
       sinks.emitPacked(core.takeRecords());
       handle.waiters.wake(core);

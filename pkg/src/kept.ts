@@ -49,13 +49,14 @@ function define(): KeptClass {
     declare [INSIDE]: Inside;
 
     constructor(inside: Inside) {
-      const { status, statusText } = inside.upstream;
-      super(null, { status, statusText });
+      super(null, { status: inside.upstream.status });
       this[INSIDE] = inside;
     }
   };
   const { prototype } = class_;
-  const members = prototype as unknown as Record<string, (this: Keeper) => unknown>;
+  // Defined and not assigned: somebody may have frozen the host's own prototype.
+  const member = (name: string, value: (this: Keeper) => unknown) =>
+    Object.defineProperty(prototype, name, { value, writable: true, enumerable: true, configurable: true });
   /** Answers from the bytes, once; what only the host can do, or has begun, is left to it. */
   const reads = (
     name: "json" | "text" | "arrayBuffer" | "blob" | "formData" | "bytes",
@@ -63,10 +64,10 @@ function define(): KeptClass {
   ) => {
     // `bytes` is not in every Node.
     if (!(name in prototype)) return;
-    members[name] = async function () {
+    member(name, async function () {
       const inside = this[INSIDE];
       return read === undefined || inside.real !== undefined ? realOf(inside)[name]() : read(inside);
-    };
+    });
   };
   reads("json", (inside) => JSON.parse(utf8.decode(use(inside))));
   reads("text", (inside) => utf8.decode(use(inside)));
@@ -74,13 +75,13 @@ function define(): KeptClass {
   reads("bytes", (inside) => use(inside).slice());
   reads("blob");
   reads("formData");
-  members["clone"] = function () {
+  member("clone", function () {
     const inside = this[INSIDE];
     const { status, statusText, url, redirected, type } = inside.upstream;
     const { body } = realOf(inside).clone();
-    const copy = new Response(body, { status, statusText, headers: headersOf(inside) });
-    return show(copy, { url, redirected, type });
-  };
+    const copy = new Response(body, { status, headers: headersOf(inside) });
+    return show(copy, { statusText, url, redirected, type });
+  });
   const get = (name: string, of: (inside: Inside) => unknown) =>
     Object.defineProperty(prototype, name, {
       get(this: Keeper) {
@@ -88,7 +89,7 @@ function define(): KeptClass {
       },
       enumerable: true,
     });
-  for (const name of ["url", "redirected", "type"] as const) get(name, ({ upstream }) => upstream[name]);
+  for (const name of ["statusText", "url", "redirected", "type"] as const) get(name, ({ upstream }) => upstream[name]);
   get("headers", headersOf);
   get("body", (inside) => realOf(inside).body);
   get("bodyUsed", ({ real, used }) => real?.bodyUsed ?? used);

@@ -9,28 +9,42 @@ let installed = false;
 let poisoned = false;
 let generation = 0;
 let failure: unknown;
-let provided: (() => WebAssembly.Module | BufferSource) | undefined;
+let provided: (() => object) | undefined;
 
 /**
  * Gives evenkeel its WebAssembly core. Only users of `evenkeel/slim` call it; the other entries do so themselves.
  *
- * @param source - `evenkeel/core.wasm`, compiled or as bytes. A second call changes nothing.
- * @throws Whatever the host throws when it refuses to compile or instantiate WebAssembly.
+ * @param source - `evenkeel/core.wasm`, compiled (`WebAssembly.Module`) or as bytes (`Uint8Array`, `ArrayBuffer`). A second
+ * call changes nothing.
+ * @throws An `Error` that says what to do where this is no core, or the host refuses it; the host's own is its `cause`.
+ * After it another one can be given.
  */
-export function install(source: (WebAssembly.Module & object) | BufferSource): void {
+export function install(source: object): void {
+  // To TypeScript a module is any object, and projects for Node alone have no type of that name.
   if (installed) return;
+  try {
+    start(source);
+  } catch (error) {
+    throw unloaded(error);
+  }
+}
+
+function start(source: object): void {
   // By name and not by `instanceof`: a module may come from another realm (edge runtimes evaluate in a VM context).
   const compiled = Object.prototype.toString.call(source) === "[object WebAssembly.Module]";
   const module = (compiled ? source : new WebAssembly.Module(source as BufferSource)) as WebAssembly.Module;
   // The glue does ask `instanceof`, and would compile what is compiled. The module is our own core, so it may be dressed.
   if (!(module instanceof WebAssembly.Module)) Object.setPrototypeOf(module, WebAssembly.Module.prototype);
+  // The glue keeps whatever starts, and takes no other after it.
+  if (!WebAssembly.Module.exports(module).some(({ name }) => name === "core_begin"))
+    throw new Error("no core is in it");
   initSync({ module });
   installed = true;
   failure = undefined;
 }
 
 /** Says what {@link requireCore} is to install, unless something is by then, or an entry before has said so. */
-export function provide(source: () => WebAssembly.Module | BufferSource): void {
+export function provide(source: () => object): void {
   provided ??= source;
 }
 
@@ -43,12 +57,12 @@ export function requireCore(): void {
   if (!installed && source !== undefined) {
     provided = undefined;
     try {
-      install(source());
+      start(source());
     } catch (error) {
       failure = error ?? new Error("it threw nothing");
     }
   }
-  if (!installed) throw new Error(explain(failure), { cause: failure });
+  if (!installed) throw unloaded(failure);
   if (poisoned) revive();
 }
 
@@ -88,6 +102,10 @@ export function coreGeneration(): number {
   return generation;
 }
 
+function unloaded(error: unknown): Error {
+  return new Error(explain(error), { cause: error });
+}
+
 function explain(error: unknown): string {
   if (error === undefined) {
     return (
@@ -108,7 +126,11 @@ function explain(error: unknown): string {
       `that knows the condition "workerd" (wrangler does), not from \`evenkeel/inline\`. (${message})`
     );
   }
-  return `evenkeel: the WebAssembly core could not be loaded: ${message}`;
+  const what = `evenkeel: the WebAssembly core could not be loaded: ${message}`;
+  // A page's main thread compiles up to some size at once (Chromium: 8 MB), a worker's any.
+  if (/on the main thread/i.test(message)) return `${what} Use evenkeel in a Web Worker.`;
+  if (/out of memory/i.test(message)) return what;
+  return `${what}. Bundle and serve evenkeel's files as they were published, \`core.wasm\` as bytes or a module.`;
 }
 
 function messageOf(error: unknown): string {

@@ -48,8 +48,10 @@ export async function secretOf({ key }: OwnedKey): Promise<string> {
 }
 
 /** A header takes only some characters; what a host says of others quotes the whole value. */
+export const SENDABLE = /^[\x21-\x7e]+$/;
+
 function sendable(id: string, value: string): string {
-  if (/^[\x21-\x7e]+$/.test(value)) return value;
+  if (SENDABLE.test(value)) return value;
   throw new KeyUnavailable(
     `evenkeel: key ${JSON.stringify(id)} holds a character that no header can (a line break at its end?)`,
   );
@@ -73,12 +75,16 @@ export function withKey(
   return { url: pool.baseURL === undefined ? null : target, headers, replace: true };
 }
 
-/** The same path at another base: its origin, and its path before the request's unless that begins with it already. */
+/** The path at another base: its origin, and its path before the request's; what ends the one and begins the other stands once. */
 function rebase(url: string, baseURL: string): string {
   const from = new URL(url);
   const base = new URL(baseURL);
   const prefix = base.pathname.replace(/\/+$/, "");
-  const path =
-    from.pathname === prefix || from.pathname.startsWith(`${prefix}/`) ? from.pathname : `${prefix}${from.pathname}`;
-  return `${base.origin}${path}${from.search}`;
+  let shared = prefix;
+  // Base URLs are mostly written as the SDKs take them, with the `/v1` that every request brings along.
+  while (!`${from.pathname}/`.startsWith(`${shared}/`)) {
+    const next = shared.indexOf("/", 1);
+    shared = next < 0 ? "" : shared.slice(next);
+  }
+  return `${base.origin}${prefix}${from.pathname.slice(shared.length)}${from.search}`;
 }

@@ -5,14 +5,14 @@
 import type { Core } from "./core.js";
 import { ACTION, DO } from "./core-handle.js";
 import type { Held } from "./held.js";
-import type { Clock } from "./types.js";
 
 /** What the pump needs of the call that it ends. */
 export interface PumpCall {
   readonly core: Core;
   /** Its number in the core. */
   readonly id: number;
-  readonly clock: Clock;
+  /** Its time. */
+  now(): number;
   /** Moves its timer. */
   arm(now: number): void;
   /** Tells the core that the upstream broke; gives its answer. */
@@ -60,7 +60,7 @@ export class Pump {
             return undefined;
           }
           // What was given on is not kept.
-          const next = held.chunks.shift();
+          const next = held.chunks.next();
           if (next === undefined) return this.#pull();
           controller.enqueue(next as Uint8Array<ArrayBuffer>);
           return undefined;
@@ -92,7 +92,8 @@ export class Pump {
     const now = this.#now();
     this.#tellIdle(now);
     this.#reading = true;
-    this.#call.arm(now);
+    this.#guard(() => this.#call.arm(now));
+    if (this.#over) return undefined;
     return this.#reader.read().then(this.#onRead, this.#onError);
   }
 
@@ -170,7 +171,7 @@ export class Pump {
   }
 
   #now(): number {
-    return this.#call.clock.now();
+    return this.#call.now();
   }
 
   #finish(code: number): void {

@@ -51,7 +51,7 @@ export function outgoing(
   maxBytes: number,
   reading: Reading,
 ): Outgoing | Promise<Outgoing> {
-  if (typeof input === "string" || "href" in input)
+  if (typeof input !== "object" || input === null || "href" in input)
     return fromInit(input, hrefOf(input), plainHeaders({ ...init }), maxBytes, reading);
   return fromRequest(input, init, maxBytes, reading);
 }
@@ -79,7 +79,7 @@ function plainHeaders(init: Init): Init {
 
 /** What is told of a request whose body didn't come in time; it is never sent. */
 export function unread(input: RequestInfo | URL, init: RequestInit | undefined, why: unknown): Outgoing {
-  const request = typeof input === "string" || "href" in input ? undefined : input;
+  const request = typeof input !== "object" || input === null || "href" in input ? undefined : input;
   return {
     ...plain(input, request?.url ?? String(input), init ?? {}, null, false),
     method: init?.method ?? request?.method ?? "GET",
@@ -158,7 +158,7 @@ async function fromStream(
       return { ...plain(input, url, { ...init, ...rest }, null, false), rest };
     }
   }
-  const bytes = concat(chunks, size);
+  const bytes = concat(chunks);
   return plain(input, url, { ...init, body: bytes as Uint8Array<ArrayBuffer> }, bytes, true);
 }
 
@@ -221,6 +221,10 @@ function plain(
         ...init,
         get signal() {
           return attempt.signal;
+        },
+        // A `fetch` may put its own in the place of it.
+        set signal(signal) {
+          Object.defineProperty(next, "signal", { value: signal, writable: true });
         },
       };
       if (changes.length === 0) return fetchFn(input, next);
@@ -327,10 +331,10 @@ export function replay(
 }
 
 /** One array of several. */
-export function concat(chunks: readonly Uint8Array[], size: number): Uint8Array {
+export function concat(chunks: readonly Uint8Array[]): Uint8Array {
   const first = chunks[0];
   if (chunks.length === 1 && first !== undefined) return first;
-  const all = new Uint8Array(size);
+  const all = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.byteLength, 0));
   let at = 0;
   for (const chunk of chunks) {
     all.set(chunk, at);

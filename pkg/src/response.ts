@@ -34,6 +34,7 @@ export function rebuilt(
   bytes: Uint8Array<ArrayBuffer>,
   extra?: Readonly<Record<string, string>>,
 ): Response {
+  if (upstream.body === null) return rewrap(upstream, null, extra);
   if (keptIsCheaper() && isOrdinary(upstream)) return kept(upstream, bytes, () => headersOf(upstream, extra));
   return rewrap(upstream, bytes, extra);
 }
@@ -43,10 +44,15 @@ export function rewrap(upstream: Response, body: BodyInit | null, extra?: Readon
   const headers = headersOf(upstream, extra);
   const { status, statusText, url, redirected, type } = upstream;
   const ordinary = isOrdinary(upstream);
-  const made = new Response(body, ordinary ? { status, statusText, headers } : { headers });
-  if (!ordinary) show(made, { status, statusText, ok: false });
+  const sayable = REASON.test(statusText);
+  const made = new Response(body, ordinary ? { status, statusText: sayable ? statusText : "", headers } : { headers });
+  if (!ordinary) show(made, { status, ok: false });
+  if (!ordinary || !sayable) show(made, { statusText });
   return url === "" ? made : show(made, { url, redirected, type });
 }
+
+/** A host's own `fetch` gives any status text that came; a response made by hand may only have such a one. */
+const REASON = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** A host's own `fetch` gives any status that came; a response made by hand may only have these. */
 function isOrdinary({ status }: Response): boolean {

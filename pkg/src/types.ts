@@ -268,7 +268,7 @@ export interface NoticeRecord {
   readonly schema: 1;
   /** What this is a record of. */
   readonly type: "notice";
-  /** Such as `doubled_retry_layer`; `docs/ledger.md` in the repository lists them all. */
+  /** Such as `key_disabled`; `docs/ledger.md` in the repository lists all. */
   readonly kind: string;
   /** RFC 3339, UTC. */
   readonly at: string;
@@ -347,7 +347,7 @@ export interface RetryBudgetOptions {
 
 /** Limits of one provider, or a provider of your own. */
 export interface ProviderOptions {
-  /** Hosts (`llm.acme.io`, `*.acme.io`, `127.0.0.1:8080`) or URL prefixes; absent for a built-in provider's name. */
+  /** Hosts (`llm.acme.io`, `*.acme.io`, `127.0.0.1:8080`) or URL prefixes; may only be absent for a built-in provider's name, or a host. */
   match?: (string | URLPattern)[];
   /** What it speaks, where the path does not tell. */
   protocol?: Protocol;
@@ -467,15 +467,18 @@ export interface PoolKey {
 
 /** The keys of one organisation (or project) at one provider: what the provider counts its limits against. */
 export interface Pool {
-  /** Provider name, such as `openai`, or one of your own from `providers`. */
+  /** Provider name, such as `openai`, one of your own from `providers`, or a host that neither knows. */
   provider: string;
   /** The organisation's or project's name. Each pair of provider and organisation once. */
   organisation: string;
   /** At least one. */
   keys: PoolKey[];
-  /** Models that it serves. Default: all. */
+  /** Models that it serves. Default: all. A request for a model that no pool serves is sent as it came, with its own key. */
   models?: string[];
-  /** Sent there instead: its origin replaces the request's, and its path, if it has one, goes before the request's. */
+  /**
+   * Sent there instead: its origin replaces the request's, and its path, if it has one, goes before the request's; a `/v1`
+   * that ends the one and begins the other stands once.
+   */
   baseURL?: string;
   /** Turns for each turn of a pool with weight 1. Range 1 to 1000, default 1. */
   weight?: number;
@@ -691,7 +694,10 @@ export interface KeelOptions {
   transportFailure?: "auto" | "throw" | "response";
   /** What happens when the WebAssembly core can't be had (again): requests go out without it, or fail. Default `"fail"`. */
   onCoreFailure?: "pass-through" | "fail";
-  /** The last word on each failure. Return `undefined` to leave the verdict; throwing leaves it too. */
+  /**
+   * The last word on each failure. Return `undefined` to leave the verdict; throwing leaves it too, and so does what is no
+   * verdict. Records name the rule `user.classify`.
+   */
   classify?: (signal: FailureSignal, builtIn: Classification) => Classification | undefined;
   /** Counts the tokens of a request body. Default: a quarter of its bytes. */
   estimateTokens?: (body: string) => number;
@@ -762,7 +768,7 @@ export interface Keel {
   explainPolicy(): PolicyExplanation;
   /** Enables a key that a 401 or 403 has disabled. Throws if no pool has a key of that id. */
   enableKey(keyId: string): void;
-  /** Resolves when every sink has what was emitted: `ctx.waitUntil(keel.flush())`. Never rejects. */
+  /** Resolves when every sink has what was emitted, after 30 s at most: `ctx.waitUntil(keel.flush())`. Never rejects. */
   flush(): Promise<void>;
   /** Calls after this reject with a {@link KeelError} of reason `keel_closed`; calls under way go on. */
   close(): void;
@@ -784,6 +790,10 @@ export interface FailureFacts {
   retryAt: Date | null;
   /** Finds the records of this call in the ledger. */
   logicalRequestId: string;
+  /** The provider's name, or the host; empty if there is none. */
+  provider?: string;
+  /** The model asked for; empty if it is not known. */
+  model?: string;
   /** The records of the attempts that failed. */
   attempts: readonly AttemptRecord[];
   /** The transport's own error, if there was one. */

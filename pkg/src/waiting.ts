@@ -31,6 +31,9 @@ export abstract class Waiting {
   readonly #signals: Signals;
   #timer: unknown;
   #due = Number.POSITIVE_INFINITY;
+  /** The latest time that this call has seen, and how far its clock is behind that since it went back. */
+  #latest = Number.NEGATIVE_INFINITY;
+  #behind = 0;
 
   constructor(core: Core, clock: Clock, signals: Signals) {
     this.core = core;
@@ -41,6 +44,14 @@ export abstract class Waiting {
       if (signal.aborted) this.aborted ??= signal;
       else listen(signal, this.#onAbort);
     }
+  }
+
+  /** The call's time. A clock that goes back must not give it more: it goes on from where it was. */
+  protected now(): number {
+    const now = this.clock.now() + this.#behind;
+    if (now < this.#latest) this.#behind += this.#latest - now;
+    else this.#latest = now;
+    return this.#latest;
   }
 
   /** The timer fired while something is waited for: the core's answer, of which CONTINUE is to wait on. */
@@ -73,24 +84,24 @@ export abstract class Waiting {
         }
         this.interrupt = undefined;
       };
+      const fail = (error: unknown): void => {
+        if (this.interrupt !== interrupt) return;
+        this.interrupt = undefined;
+        try {
+          resolve(this.failed(error));
+        } catch (dead) {
+          reject(dead);
+        }
+      };
       if (this.aborted !== undefined) resolve(DO.CONTINUE);
       else this.interrupt = interrupt;
-      promise.then(
-        (value) => {
-          if (this.interrupt !== interrupt) return;
-          this.interrupt = undefined;
-          resolve(value);
-        },
-        (error) => {
-          if (this.interrupt !== interrupt) return;
-          this.interrupt = undefined;
-          try {
-            resolve(this.failed(error));
-          } catch (dead) {
-            reject(dead);
-          }
-        },
-      );
+      promise.then((value) => {
+        if (this.interrupt !== interrupt) return;
+        // A number would be taken for an answer of the core.
+        if (Object(value) !== value) return fail(new TypeError("no response"));
+        this.interrupt = undefined;
+        resolve(value);
+      }, fail);
     });
   }
 
@@ -103,11 +114,11 @@ export abstract class Waiting {
   }
 
   /** One timer a call: it is moved only if it has to fire earlier, and asks the core when it fires. */
-  protected arm(now = this.clock.now()): void {
+  protected arm(now = this.now()): void {
     this.armFor(this.core.wakeIn(this.id, now), now);
   }
 
-  protected armFor(ms: number, now = this.clock.now()): void {
+  protected armFor(ms: number, now = this.now()): void {
     const due = now + ms;
     if (due >= this.#due && this.#timer !== undefined) return;
     this.disarm();
@@ -136,7 +147,10 @@ export abstract class Waiting {
   };
 
   readonly #onTimer = (): void => {
-    const late = this.clock.now() - this.#due;
+    // How long it took, a clock that went back meanwhile can't say, but the timer can.
+    if (this.clock.now() + this.#behind < this.#latest && this.#due < Number.POSITIVE_INFINITY)
+      this.#latest = this.#due;
+    const late = this.now() - this.#due;
     this.#due = Number.POSITIVE_INFINITY;
     if (late > LATE_MS) {
       // The process itself was busy: what came meanwhile is let in before an upstream is taken for silent.

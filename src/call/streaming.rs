@@ -1,6 +1,7 @@
 //! The part of a call that is a streamed answer: held, committed, broken or ended.
 
-use super::{Action, Call, State, World, ours};
+use super::judging::ours;
+use super::{Action, Call, State, World};
 use crate::class::{Classification, Delivery, ErrorClass};
 use crate::classify::{self, Signal, TransportError};
 use crate::headers::Headers;

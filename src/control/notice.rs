@@ -7,64 +7,69 @@ use crate::time::Instant;
 /// Notices kept for a host that does not drain them; older ones make room.
 const KEPT: usize = 256;
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// What changed. `docs/ledger.md` says of each what it is about.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum NoticeKind {
-            $($(#[$doc])* $kind,)*
-        }
-
-        impl NoticeKind {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
-
-            /// The public name, e.g. `breaker_opened`.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)*
-                }
-            }
-        }
-    };
+/// What changed. `docs/ledger.md` says of each what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoticeKind {
+    /// A breaker opened, or opened again.
+    BreakerOpened,
+    /// A caller became the probe of a breaker.
+    BreakerHalfOpen,
+    /// A breaker closed.
+    BreakerClosed,
+    /// A bucket began to cool, or cools for longer.
+    BucketCooling,
+    /// It was answered well before that was over.
+    BucketRecovered,
+    /// A quota is used up: somebody has to look at it.
+    QuotaExhausted,
+    /// A key was disabled until a person enables it.
+    KeyDisabled,
+    /// A person enabled it.
+    KeyEnabled,
+    /// The vendor pushed back, and the concurrency limit fell.
+    ConcurrencyReduced,
+    /// It has not for minutes, and the adaptive limit is gone.
+    ConcurrencyLifted,
+    /// A vendor that tells of its limit by 429 alone did so: requests are spread at a pace from now on.
+    PaceReduced,
+    /// It has not for minutes, and they no longer are.
+    PaceLifted,
+    /// A permit came back because its lease ended, not because its holder returned it.
+    PermitLost,
+    /// The first call through a bucket was answered well: the others begin.
+    PreflightPassed,
+    /// It was refused: the others do not begin there.
+    PreflightFailed,
+    /// An SDK above retries too.
+    DoubledRetryLayer,
+    /// An error answer came that no rule knows.
+    UnknownErrorShape,
 }
 
-kinds! {
-    /// A breaker opened, or opened again.
-    BreakerOpened = "breaker_opened",
-    /// A caller became the probe of a breaker.
-    BreakerHalfOpen = "breaker_half_open",
-    /// A breaker closed.
-    BreakerClosed = "breaker_closed",
-    /// A bucket began to cool, or cools for longer.
-    BucketCooling = "bucket_cooling",
-    /// It was answered well before that was over.
-    BucketRecovered = "bucket_recovered",
-    /// A quota is used up: somebody has to look at it.
-    QuotaExhausted = "quota_exhausted",
-    /// A key was disabled until a person enables it.
-    KeyDisabled = "key_disabled",
-    /// A person enabled it.
-    KeyEnabled = "key_enabled",
-    /// The vendor pushed back, and the concurrency limit fell.
-    ConcurrencyReduced = "concurrency_reduced",
-    /// It has not for minutes, and the adaptive limit is gone.
-    ConcurrencyLifted = "concurrency_lifted",
-    /// A vendor that tells of its limit by 429 alone did so: requests are spread at a pace from now on.
-    PaceReduced = "pace_reduced",
-    /// It has not for minutes, and they no longer are.
-    PaceLifted = "pace_lifted",
-    /// A permit came back because its lease ended, not because its holder returned it.
-    PermitLost = "permit_lost",
-    /// The first call through a bucket was answered well: the others begin.
-    PreflightPassed = "preflight_passed",
-    /// It was refused: the others do not begin there.
-    PreflightFailed = "preflight_failed",
-    /// An SDK above retries too.
-    DoubledRetryLayer = "doubled_retry_layer",
-    /// An error answer came that no rule knows.
-    UnknownErrorShape = "unknown_error_shape",
+impl NoticeKind {
+    /// The public name, e.g. `breaker_opened`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BreakerOpened => "breaker_opened",
+            Self::BreakerHalfOpen => "breaker_half_open",
+            Self::BreakerClosed => "breaker_closed",
+            Self::BucketCooling => "bucket_cooling",
+            Self::BucketRecovered => "bucket_recovered",
+            Self::QuotaExhausted => "quota_exhausted",
+            Self::KeyDisabled => "key_disabled",
+            Self::KeyEnabled => "key_enabled",
+            Self::ConcurrencyReduced => "concurrency_reduced",
+            Self::ConcurrencyLifted => "concurrency_lifted",
+            Self::PaceReduced => "pace_reduced",
+            Self::PaceLifted => "pace_lifted",
+            Self::PermitLost => "permit_lost",
+            Self::PreflightPassed => "preflight_passed",
+            Self::PreflightFailed => "preflight_failed",
+            Self::DoubledRetryLayer => "doubled_retry_layer",
+            Self::UnknownErrorShape => "unknown_error_shape",
+        }
+    }
 }
 
 /// One change.

@@ -146,13 +146,13 @@ impl Core {
         self.handle(id, now, Input::Body { bytes, complete })
     }
 
-    /// The timer fired while a body is being read: when its last byte came, and the last that is not blank (negative: none).
-    #[wasm_bindgen(js_name = bodyTimer)]
-    pub fn body_timer(&mut self, id: u32, now: f64, last_byte: f64, last_content: f64) -> u32 {
+    /// What has come of a body that is being read: how many bytes, when the last, and the last that is not blank (negative:
+    /// none). Said before what ends the reading, and before the timer's look at it.
+    #[wasm_bindgen(js_name = bodyProgress)]
+    pub fn body_progress(&mut self, id: u32, now: f64, bytes: f64, last_byte: f64, last_content: f64) {
         let at = |time: f64| (time >= 0.0).then(|| Instant(to_u64(time)));
-        let progress = Input::Progress { last_byte: at(last_byte), last_content: at(last_content) };
-        self.engine.handle(id, progress, Instant(to_u64(now)));
-        self.handle(id, now, Input::Timer)
+        let (last_byte, last_content) = (at(last_byte), at(last_content));
+        self.engine.handle(id, Input::Progress { bytes: to_u64(bytes), last_byte, last_content }, Instant(to_u64(now)));
     }
 
     /// The next chunk of a stream.

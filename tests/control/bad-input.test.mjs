@@ -1,5 +1,6 @@
 // What nobody means to give the control plane, and hosts give it all the same: huge names, clocks that jump or stand still.
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { createKeel, KeelConfigError } from "evenkeel";
 
@@ -73,6 +74,51 @@ describe("a clock", () => {
     assert.equal(keel.state().permits.held, 0);
   });
 
+  it("that jumps back during a call gives it no more time than it had, in every state of it", async () => {
+    const never = () => new Promise(() => {});
+    const streaming = (more) => {
+      const start = (controller) => controller.enqueue(new TextEncoder().encode(more));
+      return new Response(new ReadableStream({ start }), { headers: { "content-type": "text/event-stream" } });
+    };
+    const states = {
+      head: never,
+      body: () => new Response(new ReadableStream({}), { headers: { "content-type": "application/json" } }),
+      "held stream": () => streaming(": wait\n\n"),
+      "stream that goes on": () => streaming('data: {"choices":[{"delta":{"content":"a"}}]}\n\n'),
+    };
+    for (const [state, answer] of Object.entries(states)) {
+      for (const back of [1_000, 3_600_000, Date.UTC(2026, 10, 30, 8)]) {
+        const records = [];
+        let waited = 0;
+        const { time, call, keel } = rig(answer, {
+          ledger: (record) => records.push(record),
+          timeouts: { totalMs: 60_000 },
+          retry: { maxAttempts: 1 },
+          clock: {
+            now: () => time.now,
+            setTimeout: (callback, ms) =>
+              setImmediate(() => {
+                waited += ms;
+                time.now += ms;
+                callback();
+              }),
+            clearTimeout: clearImmediate,
+          },
+        });
+        const ended = call().then((response) => response.text());
+        time.now -= back;
+        await assert.rejects(ended, undefined, state);
+        assert.ok(waited <= 61_000, `${state}: ${waited} ms`);
+        assert.equal(records.filter(({ type }) => type === "call").length, 1, state);
+        assert.ok(
+          records.every((record) => !(record.latency_ms > 61_000)),
+          state,
+        );
+        assert.equal(keel.state().permits.held, 0, state);
+      }
+    }
+  });
+
   it("that jumps ahead by a year ends what waited, and nothing else", async () => {
     const { time, call, keel } = rig((n) => (n === 1 ? limited(30) : good()), { retry: { maxAttempts: 1 } });
     await call();
@@ -93,5 +139,51 @@ describe("a clock", () => {
     );
     assert.equal(new Set(sent).size, 1, "it stood still all the time");
     assert.deepEqual([keel.state().permits.held, keel.state().waiting], [0, 0]);
+  });
+});
+
+describe("a provider's name", () => {
+  it("that no request can get is refused: it would wait for ever to be meant", () => {
+    for (const providers of [{ opnai: { timeouts: { totalMs: 5 } } }, { OpenAI: {} }]) {
+      const [name] = Object.keys(providers);
+      assert.throws(
+        () => createKeel({ providers }),
+        (error) => error.path === `providers.${name}.match` && error.message.includes("openai, "),
+      );
+    }
+  });
+
+  it("may be a built-in one, a host, or one of the user's own", () => {
+    for (const provider of ["llama.cpp", "127.0.0.1:8080", "llm.acme.io", "localhost", "mine"]) {
+      const keys = [{ id: "k", value: "sk" }];
+      createKeel({
+        pools: [{ provider, organisation: "o", keys }],
+        providers: provider === "mine" ? { mine: { match: ["x.io"] } } : { [provider]: {} },
+      });
+    }
+  });
+
+  it("is known where the core knows it", () => {
+    const folder = new URL("../../src/classify/providers/", import.meta.url);
+    const names = readdirSync(folder).flatMap((file) => {
+      const [, name] = /\n {4}name: "([^"]+)"/.exec(readFileSync(new URL(file, folder), "utf8")) ?? [];
+      return name === undefined ? [] : [name];
+    });
+    assert.ok(names.length > 20, String(names));
+    for (const name of names) createKeel({ providers: { [name]: {} } });
+  });
+});
+
+describe("what is no argument", () => {
+  it("is told as such", async () => {
+    const keel = createKeel();
+    assert.throws(() => createKeel(null), /^KeelConfigError: the argument: got null, expected an object$/);
+    assert.throws(() => keel.enableKey(undefined), KeelConfigError);
+    assert.throws(() => createKeel({ concurrency: 4 }), /expected an object, or false$/);
+    for (const url of [undefined, 5, "/v1/chat/completions"]) {
+      const error = await keel.fetch(url, { method: "POST", body: "{}" }).then(assert.fail, (e) => e);
+      assert.equal(error.reason, "invalid_url");
+      assert.match(error.message, /check the base URL/);
+    }
   });
 });

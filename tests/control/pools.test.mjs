@@ -221,6 +221,22 @@ describe("pools", () => {
     ]);
   });
 
+  it("take a base URL as SDKs write it, with the version that every request brings along", async () => {
+    for (const [baseURL, path] of [
+      ["https://eu.gateway.io", "/v1/chat/completions"],
+      ["https://eu.gateway.io/v1/", "/v1/chat/completions"],
+      ["https://eu.gateway.io/llm", "/llm/v1/chat/completions"],
+      ["https://eu.gateway.io/llm/v1", "/llm/v1/chat/completions"],
+      ["https://eu.gateway.io/llm/v1/chat", "/llm/v1/chat/completions"],
+      ["https://eu.gateway.io/llm/v", "/llm/v/v1/chat/completions"],
+    ]) {
+      const upstream = provider(() => undefined);
+      const { call } = keelOf(upstream, { pools: [pool("eu", ["e1"], { baseURL })] });
+      await call(`${OPENAI}?a=b`);
+      assert.equal(upstream.seen[0].url, `https://eu.gateway.io${path}?a=b`);
+    }
+  });
+
   it("are refused when they make no sense, with the path and without the key", () => {
     const table = [
       [[pool("a", ["x"]), pool("b", ["x"])], "pools[1].keys[0].id"],
@@ -230,6 +246,13 @@ describe("pools", () => {
       [[{ provider: "openai", organisation: "a", keys: [{ id: "x", value: "" }] }], "pools[0].keys[0].value"],
       [[{ provider: "openai", organisation: "a", keys: ["sk-live-secret"] }], "pools[0].keys[0]"],
       [[{ ...pool("a", ["x"]), wieght: 2 }], "pools[0].wieght"],
+      [[{ ...pool("a", ["x"]), provider: "opnai" }], "pools[0].provider"],
+      [[{ provider: "openai", organisation: "a", keys: [{ id: "x", value: undefined }] }], "pools[0].keys[0].value"],
+      [
+        [{ provider: "openai", organisation: "a", keys: [{ id: "x", value: "sk-live-secret\n" }] }],
+        "pools[0].keys[0].value",
+      ],
+      [[{ provider: "openai", organisation: "a", keys: [{ value: "sk-live-secret" }] }], "pools[0].keys[0].id"],
     ];
     for (const [pools, path] of table) {
       const error = (() => {

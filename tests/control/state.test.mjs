@@ -92,7 +92,7 @@ describe("keel.state()", () => {
 
   it("has a type that knows each member: one more or one less is told", () => {
     const state = createKeel({
-      pools: [{ provider: "p", organisation: "o", keys: [{ id: "k", value: "v" }] }],
+      pools: [{ provider: "openai", organisation: "o", keys: [{ id: "k", value: "v" }] }],
     }).state();
     assert.match(String(complaints(JSON.stringify({ ...state, surprise: 1 }))), /"surprise"' does not exist/);
     const { permits, ...less } = state;

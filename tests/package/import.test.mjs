@@ -94,8 +94,8 @@ describe("the inlined core", () => {
       import { readFileSync } from "node:fs";
       const { Module } = WebAssembly;
       const seen = [];
-      WebAssembly.Module = function (bytes) { seen.push(new Uint8Array(bytes)); return new Module(bytes); };
-      WebAssembly.Module.prototype = Module.prototype;
+      const construct = (target, [bytes]) => { seen.push(new Uint8Array(bytes)); return new target(bytes); };
+      WebAssembly.Module = new Proxy(Module, { construct });
       const { createKeel } = await import(${at("entry.inline.js")});
       createKeel().explainPolicy();
       const core = readFileSync(new URL(${at("core.wasm")}));

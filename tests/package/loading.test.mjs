@@ -63,16 +63,6 @@ test("I1 a module that was compiled in another realm is taken as it is, and not 
   assert.equal(inFreshNode(code), "loaded");
 });
 
-test("bytes that are not wasm are refused by install, and the right ones still work after it", () => {
-  const code = `
-    import { readFileSync } from "node:fs";
-    const { install } = await import(${at("slim.js")});
-    try { install(new Uint8Array([1, 2, 3])); } catch (error) { console.log(error.name); }
-    install(readFileSync(new URL(${at("core.wasm")})));
-    ${askForCore("slim.js")}`;
-  assert.deepEqual(inFreshNode(code).split("\n"), ["CompileError", "loaded"]);
-});
-
 test("I1 a core that the host refused is not asked for again, and another entry's is taken after it", () => {
   const code = `
     import { readFileSync } from "node:fs";
@@ -84,8 +74,9 @@ test("I1 a core that the host refused is not asked for again, and another entry'
     console.log(use(), asked);
     provide(() => readFileSync(new URL(${at("core.wasm")})));
     console.log(use());`;
-  const refused = "evenkeel: the WebAssembly core could not be loaded: not here";
-  assert.deepEqual(inFreshNode(code).split("\n"), [refused, `${refused} 1`, "loaded"]);
+  const [first, again, loaded] = inFreshNode(code).split("\n");
+  assert.match(first, /^evenkeel: the WebAssembly core could not be loaded: not here\./);
+  assert.deepEqual([again, loaded], [`${first} 1`, "loaded"]);
 });
 
 test("importing never throws, and a refusal by a Content-Security-Policy names the directive to add", () => {

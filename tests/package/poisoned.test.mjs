@@ -223,21 +223,23 @@ describe("I7 a trap in the core", () => {
     assert.equal(calls[0].provider, "own.example");
   });
 
-  test("I7 in the middle of a stream that was given on ends it with the error", async () => {
-    const { chat, records } = rig([{ ...stream, gapMs: 15 }, openai.chat("later")]);
-    const response = await chat(JSON.stringify({ model: "gpt-5", stream: true }));
-    const reader = response.body.getReader();
-    await reader.read();
-    trapIn("chunk");
-    await failedByCore(
-      (async () => {
-        while (!(await reader.read()).done);
-      })(),
-    );
-    const { attempts, calls } = wholeLedger(records, 1);
-    assert.deepEqual([attempts.length, calls.length], [1, 1]);
-    assert.equal((await soon(chat())).status, 200);
-  });
+  for (const method of ["chunk", "wakeIn", "streamEnd", "takeRecords"]) {
+    test(`I7 in ${method} in the middle of a stream that was given on ends it with the error`, async () => {
+      const { chat, records } = rig([{ ...stream, gapMs: 15 }, openai.chat("later")]);
+      const response = await chat(JSON.stringify({ model: "gpt-5", stream: true }));
+      const reader = response.body.getReader();
+      await reader.read();
+      trapIn(method);
+      await failedByCore(
+        (async () => {
+          while (!(await reader.read()).done);
+        })(),
+      );
+      const { attempts, calls } = wholeLedger(records, 1);
+      assert.deepEqual([attempts.length, calls.length], [1, 1]);
+      assert.equal((await soon(chat())).status, 200);
+    });
+  }
 
   test("I7 fails the calls in flight and no later one, and restarts the core once", async () => {
     const { chat, notices, records, upstream } = rig((seen) =>

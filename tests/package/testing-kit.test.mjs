@@ -26,6 +26,13 @@ test("the example for node:test in docs/testing.md passes as it stands there", (
   assert.match(output, /^# pass 2$/m);
 });
 
+// Vitest runs it among the examples: tests/packaging/examples.mjs.
+test("the example for Vitest in docs/testing.md is the one in examples/vitest, to the letter", () => {
+  const text = readFileSync(join(root, "docs/testing.md"), "utf8");
+  const code = /## With Vitest\n\n```js\n([\s\S]*?)```/.exec(text)?.[1];
+  assert.equal(code, readFileSync(join(root, "examples/vitest/stream.test.js"), "utf8"));
+});
+
 describe("the fake clock", () => {
   test("fires timers in order of their time, and those of one time in the order in which they were set", async () => {
     const clock = fakeClock({ now: 0 });

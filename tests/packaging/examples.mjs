@@ -6,6 +6,7 @@
 // is `N passed, M failed` (and `, K skipped`).
 
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -66,6 +67,7 @@ const EXAMPLES = {
     ["is bundled by wrangler, with the wasm as a module", worker],
     ["runs in workerd", (folder, upstream) => workerd(folder, upstream)],
   ],
+  vitest: [["its tests pass in Vitest", vitest]],
   "next-edge": [
     ["builds, with an edge route", build],
     ["runs in the edge sandbox of `next start`", nextStart],
@@ -90,6 +92,22 @@ async function build(folder) {
     cwd: folder,
     env: { NEXT_TELEMETRY_DISABLED: "1", WRANGLER_SEND_METRICS: "false" },
   });
+  return EXPECTED;
+}
+
+/** As `npm test` there does, but counted. */
+async function vitest(folder) {
+  const report = "report.json";
+  const args = [
+    join(folder, "node_modules", "vitest", "vitest.mjs"),
+    "run",
+    "--reporter=json",
+    `--outputFile=${report}`,
+  ];
+  await output(process.execPath, args, { cwd: folder });
+  const { numPassedTests, numTotalTests } = JSON.parse(readFileSync(join(folder, report), "utf8"));
+  if (numTotalTests === 0 || numPassedTests !== numTotalTests)
+    throw new Error(`${numPassedTests} of ${numTotalTests} tests passed`);
   return EXPECTED;
 }
 

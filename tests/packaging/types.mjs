@@ -33,7 +33,7 @@ const PROJECTS = [
     ["clients.ts"],
     true,
   ],
-  ["Node's types alone", { module: "NodeNext", lib: ["ES2022"], types: ["node"] }, OURS, true],
+  ["Node's types alone", { module: "NodeNext", lib: ["ES2022"], types: ["node"] }, [...OURS, "slim-node.ts"], true],
   ["the SDKs, with the DOM's types", { ...WEB, module: "NodeNext" }, ["clients.ts"], true],
   ["the SDKs, with Node's types too", { ...WEB, types: ["node"], module: "NodeNext" }, ["clients.ts"], true],
 ];

@@ -1,7 +1,7 @@
 // How the core enters a Worker: as the module that a `.wasm` import gives, or inlined, while the Worker starts.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { stage } from "./lib/tools.mjs";
@@ -24,6 +24,23 @@ const atStart = { ...counts };
 export default { async fetch() {
   const text = await keel.fetch("https://api.openai.com/v1/models").then((answer) => answer.text(), (error) => error.message);
   return Response.json({ text, atStart, counts });
+} };`;
+
+/** A Worker that uses evenkeel, and a dependency that has brought a copy along. */
+const COPIES = `
+import * as one from "evenkeel";
+import * as two from "./node_modules/dependency/index.js";
+const options = { retry: { baseMs: 1, capMs: 2, budget: false }, timeouts: { minAttemptMs: 1 }, breaker: false };
+const keels = Object.entries({ one, two }).map(([name, copy]) =>
+  copy.createKeel({ ...options, fetch: async () => new Response(name) }));
+const failing = one.createKeel({ ...options, fetch: async () => { throw new TypeError("Network connection lost."); } });
+const ask = (keel) => keel.fetch("https://api.openai.com/v1/models");
+export default { async fetch() {
+  const answers = await Promise.all(keels.map(async (keel) => (await ask(keel)).text()));
+  const error = await ask(failing).then(String, (thrown) => thrown);
+  const { name, reason } = error;
+  const [own, others] = [one, two].map((copy) => error instanceof copy.KeelError);
+  return Response.json({ answers, error: { name, class: error.class, reason, own, others } });
 } };`;
 
 /** What such a Worker answers to its first two requests. */
@@ -65,5 +82,31 @@ describe("a Worker's core", { timeout: 60_000 }, () => {
     const [first, second] = await answers("worker-inline-old", "evenkeel/inline", "2025-05-31");
     for (const { text } of [first, second])
       assert.match(text, /this host compiles no WebAssembly from bytes.*Import from `evenkeel` with a bundler/);
+  });
+
+  test("two copies of the package in one Worker work side by side, and their errors are recognisable", async () => {
+    const folder = await stage("worker-copies");
+    const modules = join(folder, "node_modules");
+    cpSync(join(modules, "evenkeel"), join(modules, "dependency", "node_modules", "evenkeel"), { recursive: true });
+    writeFileSync(join(modules, "dependency", "index.js"), 'export * from "evenkeel";\n');
+    writeFileSync(join(folder, "entry.mjs"), COPIES);
+    const bundle = await bundleWorker(folder, "entry.mjs", { copies: 2 });
+    const server = await startWorkerd(bundle, { date: "2024-10-14" });
+    try {
+      const ask = async () => (await fetch(server.url)).json();
+      const seen = await Promise.all([ask(), ask(), ask()]);
+      for (const { answers, error } of seen) {
+        assert.deepEqual(answers, ["one", "two"]);
+        assert.deepEqual(error, {
+          name: "KeelError",
+          class: "connection_error",
+          reason: "attempts_exhausted",
+          own: true,
+          others: false,
+        });
+      }
+    } finally {
+      await server.stop();
+    }
   });
 });

@@ -8,7 +8,7 @@ const { AsyncLocalStorage } = await import("node:async_hooks").catch(() => ({ As
 const context = AsyncLocalStorage === undefined ? undefined : new AsyncLocalStorage();
 const within = (id, work) => (context === undefined ? work() : context.run(id, work));
 
-const noticed = { mixed: 0, records: 0, checked: 0, notices: [] };
+const noticed = { mixed: 0, records: 0, checked: 0, notices: [], timers: 0, foreign: 0 };
 const same = (id) => {
   if (context === undefined) return;
   noticed.checked += 1;
@@ -23,6 +23,28 @@ const host = (input, init) => {
   same(JSON.parse(init.body).messages[0].content);
   return fetch(input, init);
 };
+/** The host's clock, by which it shows when a request has to do with the timer of another. */
+const clock = {
+  now: () => Date.now(),
+  setTimeout(work, ms) {
+    const owner = context?.getStore();
+    noticed.timers += 1;
+    const fire = () => {
+      touch(owner);
+      work();
+    };
+    return { owner, timer: setTimeout(fire, ms) };
+  },
+  clearTimeout({ owner, timer }) {
+    touch(owner);
+    clearTimeout(timer);
+  },
+};
+/** A stream's rest is asked for by the host itself, in nobody's context. */
+const touch = (owner) => {
+  const now = context?.getStore();
+  if (now !== undefined && owner !== undefined && now !== owner) noticed.foreign += 1;
+};
 const common = { ledger, fetch: host, retry: { budget: false, baseMs: 5, capMs: 20 }, breaker: false };
 const provider = { own: { match: ["127.0.0.1:*"], protocol: "openai.chat" } };
 
@@ -33,12 +55,18 @@ const keels = {
     concurrency: { max: 1, adaptive: false },
     timeouts: { totalMs: 20_000, minAttemptMs: 10 },
   }),
+  few: createKeel({
+    ...common,
+    clock,
+    concurrency: { max: 4, adaptive: false },
+    timeouts: { totalMs: 20_000, minAttemptMs: 10 },
+  }),
 };
 let slow;
 
 async function ask({ id, kind, upstream, keel = "main", deadlineMs, signal }) {
   // A model of its own for each kind, for the troubles of one cool its bucket.
-  const model = keel === "single" ? "gpt-5" : `gpt-5-${kind}`;
+  const model = keel !== "main" ? "gpt-5" : `gpt-5-${kind}`;
   const body = JSON.stringify({ model, stream: kind.includes("stream"), messages: [{ role: "user", content: id }] });
   const { fetch: own } = keels[keel].with({ tenant: id, ...(deadlineMs === undefined ? {} : { deadlineMs }) });
   return own(`${upstream}/v1/chat/completions`, {
@@ -55,7 +83,12 @@ async function handle(request, env, ctx) {
   const deadlineMs = deadline === undefined ? undefined : Number(deadline);
   switch (url.pathname) {
     case "/state":
-      return Response.json({ ...noticed, main: keels.main.state(), single: keels.single.state() });
+      return Response.json({
+        ...noticed,
+        main: keels.main.state(),
+        single: keels.single.state(),
+        few: keels.few.state(),
+      });
     case "/ask": {
       const response = await ask({ id, kind, upstream, keel, deadlineMs });
       same(id);

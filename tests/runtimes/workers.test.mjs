@@ -15,6 +15,7 @@ const HOSTS = [
 ];
 const WAVES = 10;
 const WAVE = 500;
+const ROUNDS = 3;
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Looks again until `check` is content or the time is up; gives what it saw last. */
@@ -157,6 +158,49 @@ for (const { date, flags } of HOSTS) {
       );
       assert.equal((await holder).status, 200);
       assert.deepEqual(answers.filter(({ status }) => status !== 200).slice(0, 3), []);
+    });
+
+    test("I4 a task queue that survives a killed request: killed in a body, a stream, a backoff, in line, or left by its host", async () => {
+      const before = await state();
+      const killed = [
+        ["/ask", "slow-body", { hangUp: 60 }],
+        ["/ask", "slow-stream", { hangUp: "at the first byte" }],
+        ["/ask", "backoff", { hangUp: 60 }],
+        ["/ask", "hang", { hangUp: 60 }],
+        // In line, and killed there: their turn comes before this deadline, and they are told of it in vain.
+        ["/ask", "chat", { hangUp: 20 }, "8000"],
+        ["/leave", "chat", {}, "8000"],
+        ["/leave", "hang", {}],
+      ];
+      const wrong = [];
+      let served = 0;
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const clients = killed.flatMap(([path, kind, how, deadline = "1200"], i) => {
+          const id = `k${round}-${i}-${date}`;
+          const neighbours = ["chat", "stream", "flaky"].map(async (own) => {
+            const { status, text, left } = await client("/ask", { id: `${id}-${own}`, kind: own, keel: "few" });
+            if (left === true || status !== 200 || !text.includes(`${id}-${own}`))
+              wrong.push({ id, own, status, text });
+            else served += 1;
+          });
+          // What a killed request holds is free again at its deadline.
+          return [client(path, { id, kind, keel: "few", deadline }, how), ...neighbours];
+        });
+        await Promise.all(clients);
+      }
+      assert.deepEqual(wrong.slice(0, 3), [], `${wrong.length} are wrong`);
+      assert.equal(served, ROUNDS * killed.length * 3);
+      // What has come to its end is counted as such by the next call.
+      const after = async () => {
+        assert.equal((await client("/ask", { id: `after-${date}`, kind: "chat", keel: "few" })).status, 200);
+        return state();
+      };
+      const end = await eventually(after, ({ few }) => few.permits.held === 0 && few.waiting === 0, 10_000);
+      assert.deepEqual([end.few.permits.held, end.few.waiting], [0, 0], "permits and places in a queue");
+      assert.ok(end.timers > before.timers, "timers were watched");
+      assert.deepEqual([end.foreign, end.mixed], [0, 0], "timers of another request, and contexts");
+      // Of a hint to one that was killed the host says that it went nowhere; to wait for one is what it does not survive.
+      assert.doesNotMatch(worker.output(), /on behalf of a different request|never generate a response/i);
     });
 
     test("ctx.waitUntil(keel.flush()) keeps the request until the ledger is written", async () => {

@@ -1,4 +1,4 @@
-// What `install` takes. The DOM's types know of WebAssembly; Node's do not, and there everything would pass.
+// What `install` takes. The DOM's types know of WebAssembly; Node's do not (slim-node.ts).
 
 import { install } from "evenkeel/slim";
 

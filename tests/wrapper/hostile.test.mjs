@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { describe, it } from "node:test";
 import { inspect } from "node:util";
+import vm from "node:vm";
 import { createKeel, KeelConfigError, KeelError } from "evenkeel";
 
 const U = "https://api.openai.com/v1/chat/completions";
@@ -50,7 +51,7 @@ describe("keys", () => {
   it("stand in no error, whatever the host says of them", async () => {
     const shown = [];
     const see = (error) => shown.push(inspect(error, { depth: 9 }));
-    await createKeel({ pools: [{ ...pools[0], keys: [{ id: "a", value: "POOL-SECRET\nx" }] }] })
+    await createKeel({ pools: [{ ...pools[0], keys: [{ id: "a", value: () => "POOL-SECRET\nx" }] }] })
       .fetch(U, post())
       .catch(see);
     await createKeel()
@@ -58,14 +59,27 @@ describe("keys", () => {
       .catch(see);
     await createKeel().fetch("https://api.openai.com:99999/v1?key=URL-SECRET", post()).catch(see);
     await createKeel().fetch("https://user:URL-SECRET@api.openai.com/v1/chat/completions", post()).catch(see);
-    for (const options of [{ apiKey: "OPTION-SECRET" }, { providers: { openai: { apiKey: "OPTION-SECRET" } } }]) {
+    await createKeel().fetch("https://user:URL@URL-SECRET@api.openai.com:99999/v1", post()).catch(see);
+    await createKeel().fetch("ht!tp://user:URL-SECRET@api.openai.com/v1", post()).catch(see);
+    const quoted = "no header holds Bearer OWN-SECRET";
+    for (const thrown of [quoted, { message: quoted }, vm.runInNewContext(`new TypeError("${quoted}")`)]) {
+      await createKeel({ fetch: () => Promise.reject(thrown), retry: { maxAttempts: 1 } })
+        .fetch(U, post({ headers: { authorization: "Bearer OWN-SECRET" } }))
+        .catch(see);
+    }
+    for (const options of [
+      { apiKey: "OPTION-SECRET" },
+      { providers: { openai: { apiKey: "OPTION-SECRET" } } },
+      { pools: [{ ...pools[0], keys: [{ id: "a", value: "POOL-SECRET\n" }] }] },
+      { pools: [{ ...pools[0], provider: "POOL-SECRET" }] },
+    ]) {
       try {
         createKeel(options);
       } catch (error) {
         see(error);
       }
     }
-    assert.equal(shown.length, 6);
+    assert.equal(shown.length, 13);
     for (const text of shown) assert.doesNotMatch(text, /SECRET/);
   });
 

@@ -1,5 +1,6 @@
 // Responses as the caller gets them, whatever ids and statuses there are.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { describe, it } from "node:test";
 import { inspect } from "node:util";
 import { createKeel } from "evenkeel";
@@ -176,6 +177,14 @@ describe("an answer that is held in memory", () => {
     }
   });
 
+  it("has no body where the upstream's has none", async () => {
+    for (const status of [200, 204, 404]) {
+      const other = createKeel({ ...ONCE, fetch: async () => new Response(null, { status }) });
+      const response = await other.fetch("https://example.com/", { method: "DELETE" });
+      assert.deepEqual([response.status, response.body, await response.text()], [status, null, ""]);
+    }
+  });
+
   it("gives a form", async () => {
     const form = new FormData();
     form.set("a", "b");
@@ -222,4 +231,57 @@ describe("an answer that is too long to be kept", () => {
       assert.equal(ms, took);
     });
   }
+});
+
+describe("a status text that no Response can be made with", () => {
+  const TEXTS = ["✓ fine", "日本", "\u0001", "Ünïcode", ""];
+  const TYPES = {
+    "application/json": '{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}',
+    "text/event-stream": 'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+  };
+  /** What a host's own `fetch` gives where such a text came by a real socket. */
+  const said = (statusText, body, status, type) =>
+    Object.defineProperty(new Response(body, { status, headers: { "content-type": type } }), "statusText", {
+      value: statusText,
+    });
+
+  it("loses no answer, good or failed, whole or streamed, and is kept, in a clone too", async () => {
+    for (const statusText of TEXTS) {
+      for (const [type, body] of Object.entries(TYPES)) {
+        for (const status of [200, 400, 503]) {
+          for (const maxBufferedBytes of [1_024, 33_554_432]) {
+            const long = type === "application/json" ? body + " ".repeat(2_000) : body;
+            const keel = createKeel({
+              ...ONCE,
+              body: { maxBufferedBytes },
+              fetch: async () => said(statusText, long, status, type),
+            });
+            const response = await keel.fetch(OPENAI, { method: "POST", body: '{"model":"gpt-5","stream":true}' });
+            assert.deepEqual([response.status, response.statusText], [status, statusText]);
+            if (statusText === "" || maxBufferedBytes > 1_024) {
+              const copy = response.clone();
+              assert.equal(copy.status, status);
+              assert.equal(await copy.text(), long);
+            }
+            assert.equal(await response.text(), long);
+            assert.equal(keel.state().permits.held, 0);
+          }
+        }
+      }
+    }
+  });
+});
+
+describe("a host whose Response is frozen", () => {
+  it("gives answers all the same", () => {
+    const code = `
+      import { createKeel } from "evenkeel";
+      for (const one of [Response, Headers, AbortSignal, ReadableStream]) Object.freeze(one.prototype);
+      const body = { choices: [{ message: { content: "hi" }, finish_reason: "stop" }] };
+      const keel = createKeel({ fetch: async () => Response.json(body) });
+      const response = await keel.fetch("${OPENAI}", { method: "POST", body: "{}" });
+      console.log((await response.json()).choices.length);`;
+    const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", code], { encoding: "utf8" });
+    assert.equal(stdout, "1\n", stderr);
+  });
 });

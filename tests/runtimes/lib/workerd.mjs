@@ -15,9 +15,10 @@ export function latestDate() {
 
 /**
  * Bundles a worker as wrangler does: its conditions, and `.wasm` files left to the runtime. Gives the folder of the bundle.
- * With `inline` it is one that has its core in itself.
+ * With `inline` it is one that has its core in itself; `copies` of the package share one file, as those of wrangler do,
+ * which names files by what is in them.
  */
-export async function bundleWorker(folder, entry, { inline = false } = {}) {
+export async function bundleWorker(folder, entry, { inline = false, copies = 1 } = {}) {
   const wasm = [];
   const leaveWasm = {
     name: "wasm",
@@ -39,7 +40,7 @@ export async function bundleWorker(folder, entry, { inline = false } = {}) {
     plugins: [leaveWasm],
     logLevel: "error",
   });
-  if (wasm.length !== (inline ? 0 : 1)) throw new Error(`the bundle imports ${wasm.length} wasm modules`);
+  if (wasm.length !== (inline ? 0 : copies)) throw new Error(`the bundle imports ${wasm.length} wasm modules`);
   const [core = join(folder, "node_modules", "evenkeel", "dist", "core.wasm")] = wasm;
   writeFileSync(join(folder, "bundle", "core.wasm"), readFileSync(core));
   return join(folder, "bundle");
