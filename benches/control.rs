@@ -12,11 +12,14 @@
     reason = "a benchmark reads the clock, and stops at anything odd"
 )]
 
+use evenkeel::call::Action;
 use evenkeel::class::{ErrorClass, Scope};
 use evenkeel::control::{
     Admission, Ask, CallId, ConcurrencyConfig, Control, ControlConfig, LimitKind, LimitWindow, Outcome, PoolConfig,
     Priority, RetryCost, VendorLimit,
 };
+use evenkeel::engine::{Begin, Engine};
+use evenkeel::policy::Policy;
 use evenkeel::time::{Instant, Millis};
 use std::hint::black_box;
 use std::time::Instant as Clock;
@@ -135,6 +138,38 @@ fn waiting(waiting: u64) {
     );
 }
 
+/// The same as whole calls of a keel: with their policy, facts and record under way.
+fn whole_calls_waiting(waiting: u32) {
+    let config = ControlConfig {
+        concurrency: Some(ConcurrencyConfig { max: Some(1), ..ConcurrencyConfig::default() }),
+        max_queued: 1_000_000,
+        ..ControlConfig::default()
+    };
+    let mut engine = Engine::new(1, Some("secret"), Policy::STANDARD, Control::new(config).unwrap());
+    let now = Instant(1_000_000);
+    let tenants: Vec<String> = (0..1_000).map(|n| format!("tenant-{n}")).collect();
+    let (before, start) = (resident(), Clock::now());
+    for call in 0..=waiting {
+        let tenant = &tenants[call as usize % 1_000];
+        engine.request_body(
+            br#"{"model":"gpt-5","max_tokens":500,"messages":[{"role":"user","content":"Why is the sky blue?"}]}"#,
+        );
+        let begin = Begin {
+            url: "https://api.openai.com/v1/chat/completions",
+            method: "POST",
+            tenant,
+            operation: "ticket.summary",
+            replayable: true,
+            ..Begin::default()
+        };
+        let (_, action) = engine.begin(&begin, now);
+        assert_eq!(action, if call == 0 { Action::Send } else { Action::Wait });
+    }
+    let each = f64::from(waiting);
+    let (begun, bytes) = (start.elapsed().as_nanos() as f64 / each, (resident() - before) / each);
+    println!("{waiting:>7} whole calls waiting: to begin {begun:>6.0} ns, each holds {bytes:>5.0} bytes");
+}
+
 /// A breaker that is open: what failing fast costs.
 fn failing_fast() {
     let mut control = Control::new(ControlConfig::default()).unwrap();
@@ -158,4 +193,5 @@ fn main() {
     for n in [10_000, 100_000] {
         waiting(n);
     }
+    whole_calls_waiting(100_000);
 }

@@ -82,6 +82,23 @@ target(
   "at most",
 );
 
+// Calls that wait behind a bucket with one place. The memory of an instance grows and never shrinks, so this comes last.
+const queued = readOptions({ concurrency: { max: 1, maxQueued: 1_000_000 } });
+const crowded = new Core(1, 2, queued.hashKey, queued.limits, queued.control);
+const question = '{"model":"gpt-5","max_tokens":500,"messages":[{"role":"user","content":"Why is the sky blue?"}]}';
+const before = memory.buffer.byteLength;
+for (let i = 0; i <= CALLS; i += 1) {
+  const context = `tenant-${i % 1_000}\u001fticket.summary\u001f\u001fPOST\u001f`;
+  crowded.begin(start, url, context, question, 2, 0, -1, Number.POSITIVE_INFINITY, -1);
+}
+target(
+  "wasm memory of a whole waiting call, of 100,000, bytes",
+  (memory.buffer.byteLength - before) / CALLS,
+  1_024,
+  "at most",
+);
+console.log(`       waiting: ${JSON.parse(crowded.state(start)).waiting}`);
+
 const imports = importsOf(module);
 const times = [];
 for (let i = 0; i < 21; i += 1) {

@@ -7,7 +7,7 @@
 use crate::call::{Action, Call, CallSpec, Input, Method, World};
 use crate::class::Classification;
 use crate::classify::{CustomRule, providers};
-use crate::control::{CallId, Control, Notice};
+use crate::control::{CallId, Control, Notice, NoticeKind};
 use crate::drift::Drift;
 use crate::joins::{Ended, Joins};
 use crate::ledger::{CallFacts, FIELD, RECORD, clean, pack_notice};
@@ -221,7 +221,7 @@ impl Engine {
         if repeated.is_some() && !self.doubled_layer_told {
             self.doubled_layer_told = true;
             pack_notice(
-                "doubled_retry_layer",
+                NoticeKind::DoubledRetryLayer.name(),
                 now,
                 &provider,
                 "{\"advice\":\"the SDK retries too; set its maxRetries to 0\"}",

@@ -6,6 +6,7 @@
 //! name from the request's own address, or one of our own words.
 
 use crate::class::{Delivery, ErrorClass};
+use crate::control::Feasibility;
 use crate::prelude::*;
 use crate::text::push_number;
 use crate::time::{Instant, Millis};
@@ -153,9 +154,11 @@ pub struct AttemptRecord {
     pub bytes: u64,
     /// Events of a stream whose JSON was broken; they were passed on.
     pub malformed_events: u64,
-    /// The bucket whose turn it was, and that would have answered too late: its name, the time that an attempt there was
-    /// expected to take, and the time that there was.
-    pub passed_over: Option<(String, Millis, Millis)>,
+    /// The bucket whose turn it was, and that would have answered too late: its name, what is known of its speed, and the
+    /// time that there was. No name: it is this attempt's own, since there was no better one.
+    pub too_slow: Option<(String, Feasibility, Millis)>,
+    /// How many requests the bucket might have in flight when this one was let go.
+    pub concurrency_limit: Option<u32>,
 }
 
 /// How a logical request ended.
@@ -230,7 +233,8 @@ pub const ATTEMPT_FIELDS: &[&str] = &[
     "longest_gap_ms",
     "bytes",
     "malformed_events",
-    "passed_over",
+    "too_slow",
+    "concurrency_limit",
 ];
 
 /// Names of the fields of a packed call record, in order; the first is the tag.
@@ -332,14 +336,17 @@ impl AttemptRecord {
             None => "",
         });
         p.maybe(ms(self.longest_gap)).number(self.bytes).number(self.malformed_events).text("");
-        if let Some((bucket, estimate, remaining)) = &self.passed_over {
+        if let Some((bucket, speed, remaining)) = &self.too_slow {
             p.out.push_str(bucket);
-            for ms in [estimate, remaining] {
+            let known = [Some(speed.estimate.0), Some(remaining.0), ms(speed.first_token), speed.tokens_per_second];
+            for value in known {
                 p.out.push(ITEM);
-                push_number(p.out, ms.0);
+                if let Some(value) = value {
+                    push_number(p.out, value);
+                }
             }
         }
-        p.end();
+        p.maybe(self.concurrency_limit.map(u64::from)).end();
     }
 }
 
@@ -396,6 +403,8 @@ mod tests {
 
     #[test]
     fn a_packed_record_has_as_many_fields_as_it_has_names() {
+        let speed =
+            Feasibility { fits: false, estimate: Millis(9_000), first_token: None, tokens_per_second: Some(50) };
         let attempt = AttemptRecord {
             attempt_id: "A".into(),
             attempt_no: 2,
@@ -426,7 +435,8 @@ mod tests {
             longest_gap: None,
             bytes: 213,
             malformed_events: 0,
-            passed_over: Some(("openai/a/gpt-5".into(), Millis(9_000), Millis(4_000))),
+            too_slow: Some(("openai/a/gpt-5".into(), speed, Millis(4_000))),
+            concurrency_limit: Some(70),
         };
         let mut out = String::new();
         attempt.pack(&call(), &mut out);
@@ -434,7 +444,8 @@ mod tests {
         assert_eq!(fields.len(), ATTEMPT_FIELDS.len());
         let of = |name: &str| fields[ATTEMPT_FIELDS.iter().position(|f| *f == name).unwrap()];
         assert_eq!((of("type"), of("latency_ms"), of("http_status"), of("bytes")), ("attempt", "15", "429", "213"));
-        assert_eq!(of("passed_over"), "openai/a/gpt-5\u{1d}9000\u{1d}4000");
+        assert_eq!(of("too_slow"), "openai/a/gpt-5\u{1d}9000\u{1d}4000\u{1d}\u{1d}50");
+        assert_eq!(of("concurrency_limit"), "70");
         assert_eq!((of("error_class"), of("decision"), of("first_token_ms")), ("rate_limited", "retry", ""));
     }
 

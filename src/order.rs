@@ -9,7 +9,9 @@ use crate::prelude::*;
 pub(crate) type Key = (u64, u64);
 
 /// Entries in a run; one that is full is split, or followed by a fresh one.
-const FULL: usize = if cfg!(test) { 4 } else { 512 };
+const FULL: usize = if cfg!(test) { 8 } else { 512 };
+/// A run with no more than this is small. No two small ones lie side by side, so that a few survivors of many are a few runs.
+const SMALL: usize = FULL / 4;
 
 type Run = Vec<(Key, u32)>;
 
@@ -60,7 +62,9 @@ impl Order {
         // Keys mostly rise: what comes behind a full run begins the next one.
         let from = if place >= run.len() { place } else { run.len() / 2 };
         let (rest, next) = (run.split_off(from), at.saturating_add(1));
-        self.runs.insert(next, rest);
+        if !rest.is_empty() || self.runs.get(next).is_none_or(|run| run.len() >= FULL) {
+            self.runs.insert(next, rest);
+        }
         if place < from { (at, place) } else { (next, place.saturating_sub(from)) }
     }
 
@@ -72,9 +76,26 @@ impl Order {
         run.remove(place);
         if run.is_empty() {
             self.runs.remove(at);
+        } else if run.len() <= SMALL {
+            if run.capacity() / 4 > run.len() {
+                run.shrink_to(run.len().saturating_mul(2));
+            }
+            self.merge(at);
+            self.merge(at.saturating_sub(1));
         }
         self.len = self.len.saturating_sub(1);
         true
+    }
+
+    /// Takes the next run into the one at `at`, if both are small.
+    fn merge(&mut self, at: usize) {
+        let next = at.saturating_add(1);
+        if let Some([run, other]) = self.runs.get_mut(at..=next)
+            && run.len().max(other.len()) <= SMALL
+        {
+            run.append(other);
+            self.runs.remove(next);
+        }
     }
 
     #[inline(never)]
@@ -129,7 +150,30 @@ mod tests {
                 prop_assert_eq!(order.get(key), tree.get(&key).copied());
                 prop_assert_eq!(order.len(), tree.len());
                 prop_assert!(order.numbers().eq(tree.values().copied()));
+                prop_assert!(order.runs.windows(2).all(|two| two[0].len().max(two[1].len()) > SMALL));
             }
         }
+    }
+
+    fn room(order: &Order) -> usize {
+        order.runs.iter().map(Run::capacity).sum()
+    }
+
+    #[test]
+    fn a_few_survivors_of_many_hold_no_more_than_a_few_need() {
+        let mut order = Order::default();
+        for peak in 0..20 {
+            (0..10_000).for_each(|key| order.insert((peak * 10_000 + key, 0), 0));
+            (0..10_000).filter(|key| key % 1_000 != 0).for_each(|key| assert!(order.remove((peak * 10_000 + key, 0))));
+        }
+        assert_eq!(order.len(), 200);
+        assert!(order.runs.len() <= 2 * 200 / SMALL, "{} runs", order.runs.len());
+        assert!(room(&order) <= FULL * order.runs.len(), "{} places", room(&order));
+        let lone = order.first().unwrap().0;
+        for key in (0..200_000).filter(|key| *key != lone.0) {
+            order.remove((key, 0));
+        }
+        assert_eq!((order.len(), order.runs.len()), (1, 1));
+        assert!(room(&order) <= 4, "{} places", room(&order));
     }
 }

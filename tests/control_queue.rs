@@ -10,7 +10,7 @@
 
 mod common;
 
-use common::{Rig, answered, hinted};
+use common::{Rig, answered, failed, hinted};
 use evenkeel::class::{ErrorClass, Scope};
 use evenkeel::control::{
     Admission, CallId, ConcurrencyConfig, ControlConfig, NoticeKind, Permit, Priority, Reason, TenantLimits,
@@ -112,6 +112,30 @@ fn a_tenants_flood_waits_behind_its_own_limit_and_nobody_elses() {
     rig.grant();
     rig.settle(&held, answered());
     assert_eq!(rig.control.take_woken(), Some(CallId(1)));
+}
+
+#[test]
+fn a_breaker_that_opens_is_told_to_those_behind_their_tenants_own_limit_too() {
+    let limits = TenantLimits { concurrency: Some(1), ..TenantLimits::default() };
+    let tenants = vec![("small".into(), limits)];
+    let mut rig = Rig::new(ControlConfig { tenants, ..ControlConfig::default() });
+    rig.tenant = "small".into();
+    rig.model = "gpt-5-mini";
+    rig.grant();
+    rig.model = "gpt-5";
+    queue(&mut rig, "small", Priority::Interactive, 1..4);
+    rig.tenant = "other".into();
+    for _ in 0..5 {
+        let permit = rig.grant();
+        rig.settle(&permit, failed(ErrorClass::ServerError, Scope::Model));
+    }
+    rig.tenant = "small".into();
+    let mut told = 0;
+    while let Some(CallId(call)) = rig.control.take_woken() {
+        assert!(matches!(rig.ask(call), Admission::Refused { reason: Reason::BreakerOpen, .. }), "{call}");
+        told += 1;
+    }
+    assert_eq!((told, rig.control.waiting()), (3, 0));
 }
 
 #[test]
@@ -223,7 +247,7 @@ fn a_late_timeout_still_counts_though_its_lease_is_over() {
     let permits: Vec<_> = (0..5).map(|_| rig.grant()).collect();
     rig.now += 5_001;
     for permit in &permits {
-        rig.settle(permit, common::failed(ErrorClass::Timeout, Scope::Model));
+        rig.settle(permit, failed(ErrorClass::Timeout, Scope::Model));
     }
     rig.refused(Reason::BreakerOpen);
 }

@@ -272,6 +272,21 @@ fn a_quota_cools_for_a_quarter_of_an_hour_and_says_so() {
 }
 
 #[test]
+fn a_quota_of_the_organisation_is_told_of_each_models_bucket() {
+    let mut rig = Rig::new(pools(&[("a", &["a1"])]));
+    let first = rig.grant();
+    rig.model = "gpt-5-mini";
+    let mini = rig.grant();
+    rig.settle(&mini, answered());
+    rig.settle(&first, failed(ErrorClass::QuotaExhausted, Scope::Key));
+    let told: Vec<_> = std::iter::from_fn(|| rig.control.take_notice()).collect();
+    let until = Some(Instant(rig.now + 900_000));
+    let cooling = told.iter().filter(|notice| notice.kind == NoticeKind::BucketCooling && notice.until == until);
+    let subjects: Vec<&str> = cooling.map(|notice| notice.subject.as_str()).collect();
+    assert_eq!(subjects, ["openai/a/gpt-5", "openai/a/gpt-5-mini"]);
+}
+
+#[test]
 fn failures_cool_a_pools_bucket_for_2_4_8_seconds_and_a_success_ends_it() {
     let mut rig = Rig::new(pools(&[("a", &["k1"])]));
     for seconds in [2, 4, 8, 16] {
@@ -287,6 +302,18 @@ fn failures_cool_a_pools_bucket_for_2_4_8_seconds_and_a_success_ends_it() {
     let permit = rig.grant();
     rig.settle(&permit, failed(ErrorClass::ConnectionError, Scope::Bucket));
     assert!(matches!(rig.ask(7), Admission::Wait { until, .. } if until == Instant(rig.now + 2_000)));
+}
+
+#[test]
+fn a_success_that_ends_a_cooling_before_its_time_says_so() {
+    let mut rig = Rig::new(pools(&[("a", &["k1"])]));
+    let (one, two) = (rig.grant(), rig.grant());
+    rig.settle(&one, failed(ErrorClass::ConnectionError, Scope::Bucket));
+    rig.settle(&two, answered());
+    assert_eq!(rig.notices(), [NoticeKind::BucketCooling, NoticeKind::BucketRecovered]);
+    let three = rig.grant();
+    rig.settle(&three, answered());
+    assert_eq!(rig.notices(), []);
 }
 
 #[test]

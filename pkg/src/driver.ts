@@ -458,8 +458,7 @@ class Drive extends Waiting {
   }
 
   #wake(code: number): void {
-    if ((code & WOKEN) === 0) return;
-    for (let id = this.core.takeWoken(); id !== 0; id = this.core.takeWoken()) this.#waiters.wake(id);
+    if ((code & WOKEN) !== 0) this.#waiters.wake(this.core);
   }
 
   /** Ends what the attempt is doing, whether the host's fetch listens to its signal or not. */

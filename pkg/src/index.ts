@@ -44,6 +44,7 @@ export type {
   TenantLimits,
   TenantState,
   TimeoutOptions,
+  TooSlow,
   URLPattern,
   VendorLimitState,
 } from "./types.js";

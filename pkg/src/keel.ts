@@ -93,6 +93,7 @@ export function createKeel(options: KeelOptions = {}): Keel {
       if (typeof keyId !== "string" || !core.enableKey(keyId, clock.now()))
         throw new KeelConfigError("keyId", keyId, "the id of a key of one of the pools");
       sinks.emitPacked(core.takeRecords());
+      handle.waiters.wake(core);
     },
     flush: () => sinks.flush(clock),
     close() {

@@ -2,7 +2,7 @@
  * Turns the core's packed records into plain objects. The fields stand in the order of `src/ledger.rs`; a test compares
  * the two lists.
  */
-import type { AttemptRecord, CallRecord, ErrorClass, LedgerRecord, NoticeRecord, Protocol } from "./types.js";
+import type { AttemptRecord, CallRecord, ErrorClass, LedgerRecord, NoticeRecord, Protocol, TooSlow } from "./types.js";
 
 const ITEM = "\u001d";
 const FIELD = "\u001f";
@@ -38,13 +38,21 @@ function iso(time: number): string {
   return `${second}${rest < 10 ? "00" : rest < 100 ? "0" : ""}${rest}Z`;
 }
 
-function passedOver(packed: string): AttemptRecord["passed_over"] {
+function tooSlow(packed: string, own: string): TooSlow {
   const f = packed.split(ITEM);
-  const [estimate_ms, remaining_ms] = [count(f, 1), count(f, 2)];
-  return { bucket: f[0] as string, reason: "infeasible_before_deadline", estimate_ms, remaining_ms };
+  return {
+    bucket: f[0] || own,
+    reason: "infeasible_before_deadline",
+    estimate_ms: count(f, 1),
+    remaining_ms: count(f, 2),
+    first_token_ms: number(f, 3),
+    tokens_per_second: number(f, 4),
+  };
 }
 
 function attempt(f: Fields): AttemptRecord {
+  const slow = f[41] ? tooSlow(f[41], f[10] as string) : null;
+  const own = slow?.bucket === f[10];
   return {
     schema: 1,
     type: "attempt",
@@ -88,7 +96,9 @@ function attempt(f: Fields): AttemptRecord {
     longest_gap_ms: number(f, 38),
     bytes: count(f, 39),
     malformed_events: count(f, 40),
-    passed_over: f[41] ? passedOver(f[41]) : null,
+    passed_over: own ? null : slow,
+    infeasible: own ? slow : null,
+    concurrency_limit: number(f, 42),
   };
 }
 

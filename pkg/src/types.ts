@@ -166,20 +166,40 @@ export interface AttemptRecord {
   readonly bytes: number;
   /** Events of a stream whose JSON was broken; they were passed on as they came. */
   readonly malformed_events: number;
+  /** The bucket of the pools whose turn it was, and that was left for this one; `null` if there was none. */
+  readonly passed_over: TooSlow | null;
   /**
-   * The bucket of the pools whose turn it was, and that was left for this one: by what is known of its first token and its
-   * throughput, and by `max_output_tokens`, it could not have answered before the deadline. `null` if there was none.
+   * Set where the attempt was not likely to end before the deadline and was made all the same, since there was no better
+   * bucket: what was known of its own.
    */
-  readonly passed_over: {
-    /** Which bucket. */
-    readonly bucket: string;
-    /** Why. */
-    readonly reason: "infeasible_before_deadline";
-    /** How long an attempt there was expected to take. */
-    readonly estimate_ms: number;
-    /** How long there was until the deadline. */
-    readonly remaining_ms: number;
-  } | null;
+  readonly infeasible: TooSlow | null;
+  /**
+   * How many requests the bucket could have in flight when this one was let go: the adaptive limit, or `concurrency.max`
+   * where that is lower; `null` where there is none.
+   */
+  readonly concurrency_limit: number | null;
+}
+
+/**
+ * A bucket that by what was known of it, and by the `max_output_tokens` of the request, could not have answered before the
+ * deadline.
+ */
+export interface TooSlow {
+  /** Which bucket. */
+  readonly bucket: string;
+  /** Why it was not wanted. */
+  readonly reason: "infeasible_before_deadline";
+  /**
+   * How long an attempt there was expected to take: first token, then the tokens at that throughput. What is unknown counts
+   * with a default here (2 s, 50 tokens a second) that takes no part in the decision.
+   */
+  readonly estimate_ms: number;
+  /** How long there was until the deadline. */
+  readonly remaining_ms: number;
+  /** The median time to the first token of the last few hundred attempts; `null`: unknown. */
+  readonly first_token_ms: number | null;
+  /** The median throughput of the last few hundred attempts; `null`: unknown. */
+  readonly tokens_per_second: number | null;
 }
 
 /** One logical request: one business-level call, as the caller sees it. */

@@ -2,6 +2,7 @@
  * The calls of one core that wait for their turn, or for a backoff to end. Each waits on a promise and a timer of its own;
  * being woken is only a hint to ask again, so a hint that gets lost costs time and nothing else.
  */
+import type { Core } from "./core.js";
 import { onRestart } from "./load.js";
 
 /** How many calls wait when those are looked for whose request the host has ended without a `finally`. */
@@ -31,8 +32,9 @@ export class Waiters {
     if (this.#entries.size === 0) onRestart.delete(this.#wakeAll);
   }
 
-  wake(id: number): void {
-    this.#entries.get(id)?.wake();
+  /** Wakes those that the core says should ask again. */
+  wake(core: Pick<Core, "takeWoken">): void {
+    for (let id = core.takeWoken(); id !== 0; id = core.takeWoken()) this.#entries.get(id)?.wake();
   }
 
   readonly #wakeAll = (): void => {

@@ -3,8 +3,9 @@
 use super::decide::Final;
 use super::{Action, COOLING_SLACK, Call, Ending, State, USER_RULE, World};
 use crate::class::{Classification, ErrorClass, Scope};
-use crate::control::{Admission, Ask, Priority, Reason, RetryCost};
+use crate::control::{Admission, Ask, PermitId, Priority, Reason, RetryCost};
 use crate::ledger::{AttemptRecord, Status, clean};
+use crate::prelude::*;
 use crate::time::{Instant, Millis};
 use crate::ulid::ulid;
 
@@ -82,8 +83,10 @@ impl Call {
             .permit
             .and_then(|permit| world.control.bucket(permit.bucket))
             .map_or_else(|| self.spec.facts.provider.clone(), clean);
-        let passed_over = self.permit.and_then(|permit| world.control.passed_over(permit.id));
-        let passed_over = passed_over.map(|other| (clean(other.bucket), other.estimate, other.remaining));
+        let permit = self.permit.map_or_else(PermitId::default, |permit| permit.id);
+        let concurrency_limit = world.control.concurrency_limit(permit);
+        let too_slow = world.control.too_slow(permit);
+        let too_slow = too_slow.map(|slow| (slow.left.map_or_else(String::new, clean), slow.speed, slow.remaining));
         self.answer_kept = false;
         self.attempt = Some(AttemptRecord {
             attempt_id: ulid(self.now, world.rng),
@@ -93,7 +96,8 @@ impl Call {
             started_at: self.now,
             finished_at: self.now,
             queue,
-            passed_over,
+            too_slow,
+            concurrency_limit,
             ..AttemptRecord::default()
         });
         self.state = State::Head;

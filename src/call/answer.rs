@@ -6,7 +6,7 @@ use super::{Action, Call, ERROR_BODY_CAP, Method, State, TIMER_SLACK, World, str
 use crate::class::{Classification, Delivery, ErrorClass};
 use crate::classify::fingerprint::fingerprint;
 use crate::classify::{Signal, TransportError, providers};
-use crate::control::{LimitKind, LimitWindow, VendorLimit};
+use crate::control::{LimitKind, LimitWindow, NoticeKind, VendorLimit};
 use crate::headers::Headers;
 use crate::json::Outline;
 use crate::ledger::{clean, pack_notice};
@@ -126,7 +126,8 @@ impl Call {
             detail.push_str("\",\"count\":");
             push_number(&mut detail, count);
             detail.push('}');
-            pack_notice("unknown_error_shape", self.now, &self.spec.facts.provider, &detail, world.outbox);
+            let kind = NoticeKind::UnknownErrorShape.name();
+            pack_notice(kind, self.now, &self.spec.facts.provider, &detail, world.outbox);
         }
     }
 

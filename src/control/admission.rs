@@ -95,7 +95,8 @@ impl Control {
         } else {
             let at = self.estimate(&waiter, now);
             let queued = Blocked { reason: Reason::Queued, class: ErrorClass::RateLimited, at };
-            blocked.map_or(queued, |blocked| Blocked { at: blocked.at.max(at), ..blocked })
+            let shared = blocked.filter(|blocked| !waiter.is_told_at_once(blocked.reason));
+            shared.map_or(queued, |blocked| Blocked { at: blocked.at.max(at), ..blocked })
         };
         let answer = self.wait(waiter, blocked.class, blocked.reason, blocked.at, now);
         if !alone {
@@ -179,12 +180,19 @@ impl Control {
         let Some(waiter) = self.waiters.get(index).copied() else {
             return refused(ErrorClass::Timeout, Reason::QueueTimeout, None);
         };
+        if let Some(refusal) = self.refusal(&waiter, now) {
+            self.drop_waiter(index, now);
+            return refusal;
+        }
         let (class, reason, at) = match waiter.stage {
             Stage::Tenant => match self.tenant_blocked_alone(&waiter, now) {
                 Some((reason, at)) => (ErrorClass::RateLimited, reason, at),
                 None => (ErrorClass::RateLimited, Reason::Queued, None),
             },
-            _ => blocked.map_or((ErrorClass::RateLimited, Reason::Queued, None), |b| (b.class, b.reason, b.at)),
+            // What the first in line waits for; a refusal that it waits out, and others do not, is none of theirs.
+            _ => blocked
+                .filter(|blocked| !waiter.is_told_at_once(blocked.reason))
+                .map_or((ErrorClass::RateLimited, Reason::Queued, None), |b| (b.class, b.reason, b.at)),
         };
         if waiter.latest <= now {
             self.drop_waiter(index, now);
@@ -192,7 +200,7 @@ impl Control {
             let reason = if timed_out { Reason::QueueTimeout } else { reason };
             return refused(class, reason, at.map(|at| now.until(at)));
         }
-        if let Some(at) = at.filter(|at| *at > waiter.latest || waiter.is_told_at_once(reason)) {
+        if let Some(at) = at.filter(|at| *at > waiter.latest) {
             self.drop_waiter(index, now);
             return refused(class, reason, retry_after(at, now));
         }
@@ -215,7 +223,10 @@ impl Control {
         if let Some(target) = self.targets.list.get(waiter.target.index as usize) {
             waiter.latest = waiter.latest.min(waiter.deadline.minus(target.needs()));
         }
-        if waiter.latest <= now || at.is_some_and(|at| at > waiter.latest) || waiter.is_told_at_once(reason) {
+        if let Some(refusal) = self.refusal(&waiter, now) {
+            return refusal;
+        }
+        if waiter.latest <= now || at.is_some_and(|at| at > waiter.latest) {
             return refused(class, reason, at.and_then(|at| retry_after(at, now)));
         }
         let most = self.config.max_queued;
@@ -239,6 +250,15 @@ impl Control {
             _ => self.enter_queue(index),
         }
         Admission::Wait { until, reason }
+    }
+
+    /// Whether a waiter's own way is barred by a preflight that was refused, wherever it stands in line.
+    fn refusal(&mut self, waiter: &Waiter, now: Instant) -> Option<Admission> {
+        let concurrency = self.config.concurrency.as_ref();
+        let target = self.targets.list.get_mut(waiter.target.index as usize)?;
+        let nearest = target.nearest(concurrency, &self.keys, waiter, now)?;
+        let Blocked { reason, class, at } = nearest;
+        waiter.is_told_at_once(reason).then(|| refused(class, reason, at.and_then(|at| retry_after(at, now))))
     }
 
     fn count_wait(&mut self, tenant: Slot, begins: bool) {
@@ -441,7 +461,7 @@ impl Control {
         let nowhere = Blocked { reason: Reason::Queued, class: ErrorClass::Unknown, at: None };
         let target = self.targets.list.get_mut(waiter.target.index as usize).ok_or(nowhere)?;
         let concurrency = self.config.concurrency.as_ref();
-        let (picked, passed_over) = target.pick(concurrency, &self.keys, waiter, now)?;
+        let (picked, too_slow) = target.pick(concurrency, &self.keys, waiter, now)?;
         let bucket = target.buckets.get_mut(picked).ok_or(nowhere)?;
         bucket.concurrency.on_sent();
         bucket.reserved = bucket.reserved.plus(waiter.cost);
@@ -461,7 +481,7 @@ impl Control {
             granted_at: now,
             until,
             probe,
-            passed_over,
+            too_slow,
             again: waiter.avoid.iter().any(|bucket| *bucket != BucketId(0)),
             offered,
         });

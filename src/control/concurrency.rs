@@ -66,18 +66,19 @@ impl Concurrency {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// A success, counted before its place is given back.
-    pub(crate) fn on_success(&mut self, config: &ConcurrencyConfig, now: Instant) {
-        let Some(milli) = self.limit_milli else { return };
+    /// A success, counted before its place is given back; whether it lifted the adaptive limit.
+    pub(crate) fn on_success(&mut self, config: &ConcurrencyConfig, now: Instant) -> bool {
+        let Some(milli) = self.limit_milli else { return false };
         self.last_rejection = self.last_rejection.min(now);
         if now.since(self.last_rejection) >= config.calm {
             self.limit_milli = None;
-            return;
+            return true;
         }
         let limit = (milli / 1_000).max(1);
         if u64::from(self.in_flight) >= limit {
             self.limit_milli = Some(milli.saturating_add(1_000_u64.checked_div(limit).unwrap_or(1).max(1)));
         }
+        false
     }
 
     /// A 429 or an overload of the attempt `permit`; `newest` is the latest permit that was granted. Says whether the
@@ -170,7 +171,8 @@ mod tests {
     fn minutes_without_a_rejection_lift_it() {
         let (mut limit, config) = with_in_flight(10);
         limit.on_rejected(1, 10, &config, Instant(0));
-        limit.on_success(&config, Instant(300_000));
+        assert!(!limit.on_success(&config, Instant(299_999)));
+        assert!(limit.on_success(&config, Instant(300_000)));
         assert_eq!(limit.limit(&config), None);
     }
 }

@@ -62,10 +62,6 @@ impl Percentiles {
         }
         None
     }
-
-    pub(crate) fn total(&self) -> u32 {
-        self.total
-    }
 }
 
 /// The step of a value: its power of two, and the two bits below it.
@@ -100,14 +96,13 @@ pub(crate) struct Speed {
 pub struct Feasibility {
     /// Whether the attempt can end in time. True whenever too little is known.
     pub fits: bool,
-    /// How long it is expected to take.
+    /// How long it is expected to take: first token, and the output tokens at that throughput. What is unknown counts as
+    /// a default here (2 s, 50 tokens a second), and as nothing in `fits`.
     pub estimate: Millis,
-    /// The median first token that this is made from.
-    pub first_token: Millis,
-    /// The median throughput that this is made from.
-    pub tokens_per_second: u64,
-    /// How many attempts that is known from, the fewer of both; below 8 a number is a default.
-    pub samples: u32,
+    /// The median first token that this is made from; `None`: unknown.
+    pub first_token: Option<Millis>,
+    /// The median throughput that this is made from; `None`: unknown.
+    pub tokens_per_second: Option<u64>,
 }
 
 impl Speed {
@@ -145,17 +140,15 @@ impl Speed {
     /// more often than not is worth starting.
     pub(crate) fn feasible(&self, output_tokens: u64, deadline: Instant, now: Instant) -> Feasibility {
         let (first, rate) = self.medians();
-        let first = first.map(Millis);
-        let first_token = first.unwrap_or(COLD_FIRST_TOKEN);
-        let tokens_per_second = rate.unwrap_or(COLD_TOKENS_PER_SECOND).max(1);
-        let streaming = output_tokens.saturating_mul(1_000).checked_div(tokens_per_second).unwrap_or(0);
-        let known = first.map_or(0, |first| first.0).saturating_add(if rate.is_some() { streaming } else { 0 });
+        let first_token = first.map(Millis);
+        let a_second = rate.unwrap_or(COLD_TOKENS_PER_SECOND).max(1);
+        let streaming = output_tokens.saturating_mul(1_000).checked_div(a_second).unwrap_or(0);
+        let known = first.unwrap_or(0).saturating_add(if rate.is_some() { streaming } else { 0 });
         Feasibility {
             fits: now.plus(Millis(known)) <= deadline || now.since(self.heard_at) >= STALE,
-            estimate: first_token.plus(Millis(streaming)),
+            estimate: first_token.unwrap_or(COLD_FIRST_TOKEN).plus(Millis(streaming)),
             first_token,
-            tokens_per_second,
-            samples: self.first_token.total().min(self.tokens_per_second.total()),
+            tokens_per_second: rate,
         }
     }
 }
@@ -189,7 +182,7 @@ mod tests {
     fn a_target_that_nothing_is_known_of_refuses_nobody() {
         let speed = Speed::default();
         let answer = speed.feasible(1_000_000, Instant(1), Instant(0));
-        assert!(answer.fits && answer.samples == 0 && answer.estimate > Millis(1));
+        assert!(answer.fits && answer.first_token.is_none() && answer.estimate > Millis(1));
     }
 
     #[test]

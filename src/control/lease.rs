@@ -3,12 +3,13 @@
 //! A host can kill a request without running its `finally`. So a permit has an end, and what is held under it returns
 //! then. A lapsed lease is still known for a while: its late outcome returns nothing, but teaches as any other.
 
+use super::feasibility::Feasibility;
 use super::names::Slot;
 use super::terms::{CallId, KeyId, PermitId};
 use super::vendor::Cost;
 use crate::order::Order;
 use crate::prelude::*;
-use crate::time::{Instant, Millis};
+use crate::time::Instant;
 use alloc::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +24,8 @@ pub(crate) struct Lease {
     pub(crate) granted_at: Instant,
     pub(crate) until: Instant,
     pub(crate) probe: bool,
-    /// The bucket that was left because it would take so long.
-    pub(crate) passed_over: Option<(u32, Millis)>,
+    /// The bucket that would take too long: one that was left, or its own.
+    pub(crate) too_slow: Option<(usize, Feasibility)>,
     /// Whether its call has failed before.
     pub(crate) again: bool,
     /// The waiter that it is kept for, until it asks again.

@@ -45,8 +45,8 @@ pub use retry_budget::{RetryBudget, RetryBudgetConfig, RetryBudgets, RetryCost};
 use target::{Bucket, Key, Target};
 use tenant::Tenants;
 pub use terms::{
-    Admission, Ask, BucketId, CallId, KeyId, LimitKind, LimitWindow, Outcome, PassedOver, Permit, PermitId, Priority,
-    Reason, VendorLimit,
+    Admission, Ask, BucketId, CallId, KeyId, LimitKind, LimitWindow, Outcome, Permit, PermitId, Priority, Reason,
+    TooSlow, VendorLimit,
 };
 pub use vendor::{Known, Vendor};
 
@@ -204,13 +204,21 @@ impl Control {
         buckets.find(|bucket| bucket.id == id).map(|bucket| &*bucket.name)
     }
 
-    /// The bucket that was left for the one of this permit, since it would have answered too late.
+    /// The bucket that by what was known when this permit was given would answer too late: one that was left for the
+    /// permit's own, or that itself where there was no better one.
     #[must_use]
-    pub fn passed_over(&mut self, permit: PermitId) -> Option<PassedOver<'_>> {
+    pub fn too_slow(&mut self, permit: PermitId) -> Option<TooSlow<'_>> {
         let lease = self.leases.get(permit)?;
-        let (remaining, (index, estimate)) = (lease.granted_at.until(lease.until), lease.passed_over?);
-        let bucket = self.targets.list.get(lease.target.index as usize)?.buckets.get(index as usize)?;
-        Some(PassedOver { bucket: &bucket.name, estimate, remaining })
+        let (remaining, (index, speed)) = (lease.granted_at.until(lease.until), lease.too_slow?);
+        let bucket = self.targets.list.get(lease.target.index as usize)?.buckets.get(index)?;
+        Some(TooSlow { left: (index != lease.bucket).then_some(&*bucket.name), speed, remaining })
+    }
+
+    /// How many requests the bucket of a permit may have in flight now; `None`: there is no limit.
+    #[must_use]
+    pub fn concurrency_limit(&mut self, permit: PermitId) -> Option<u32> {
+        let (config, lease) = (self.config.concurrency?, *self.leases.get(permit)?);
+        self.bucket_of(&lease)?.concurrency.limit(&config)
     }
 
     /// The id of a configured key.
@@ -224,20 +232,31 @@ impl Control {
         let Some(key) = self.keys.iter_mut().find(|key| &*key.id == id) else { return false };
         if key.disabled.take().is_some() {
             self.notices.tell(NoticeKind::KeyEnabled, now, id, None, None);
-            for target in &mut self.targets.list {
-                for bucket in target.buckets.iter_mut().filter(|bucket| bucket.pool == Some(key.pool)) {
+            let pool = Some(key.pool);
+            for index in 0..self.targets.list.len() {
+                let Some(target) = self.targets.list.get_mut(index) else { continue };
+                let mut opened = false;
+                for bucket in target.buckets.iter_mut().filter(|bucket| bucket.pool == pool) {
                     bucket.preflight.ask_again();
+                    opened = true;
+                }
+                let slot = self.targets.names.slot(index).filter(|_| opened);
+                if let Some(slot) = slot {
+                    self.pump(slot, now);
                 }
             }
         }
         true
     }
 
-    fn disable_key(&mut self, key: KeyId, class: ErrorClass, now: Instant) {
-        let Some(key) = self.keys.get_mut(key.0 as usize) else { return };
-        if key.disabled.replace(class).is_none() {
+    /// Disables a key; whether it was in use.
+    fn disable_key(&mut self, key: KeyId, class: ErrorClass, now: Instant) -> bool {
+        let Some(key) = self.keys.get_mut(key.0 as usize) else { return false };
+        let news = key.disabled.replace(class).is_none();
+        if news {
             self.notices.tell(NoticeKind::KeyDisabled, now, &key.id, Some(class), None);
         }
+        news
     }
 
     /// The target of an ask; `None` if the table is full of what must not be forgotten.

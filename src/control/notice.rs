@@ -7,7 +7,7 @@ use crate::time::Instant;
 /// Notices kept for a host that does not drain them; older ones make room.
 const KEPT: usize = 256;
 
-/// What changed.
+/// What changed. `docs/ledger.md` says of each what it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoticeKind {
     /// A breaker opened, or opened again.
@@ -18,6 +18,8 @@ pub enum NoticeKind {
     BreakerClosed,
     /// A bucket began to cool, or cools for longer.
     BucketCooling,
+    /// It was answered well before that was over.
+    BucketRecovered,
     /// A quota is used up: somebody has to look at it.
     QuotaExhausted,
     /// A key was disabled until a person enables it.
@@ -26,12 +28,22 @@ pub enum NoticeKind {
     KeyEnabled,
     /// The vendor pushed back, and the concurrency limit fell.
     ConcurrencyReduced,
+    /// It has not for minutes, and the adaptive limit is gone.
+    ConcurrencyLifted,
+    /// A vendor that tells of its limit by 429 alone did so: requests are spread at a pace from now on.
+    PaceReduced,
+    /// It has not for minutes, and they no longer are.
+    PaceLifted,
     /// A permit came back because its lease ended, not because its holder returned it.
     PermitLost,
     /// The first call through a bucket was answered well: the others begin.
     PreflightPassed,
     /// It was refused: the others do not begin there.
     PreflightFailed,
+    /// An SDK above retries too.
+    DoubledRetryLayer,
+    /// An error answer came that no rule knows.
+    UnknownErrorShape,
 }
 
 impl NoticeKind {
@@ -43,13 +55,19 @@ impl NoticeKind {
             Self::BreakerHalfOpen => "breaker_half_open",
             Self::BreakerClosed => "breaker_closed",
             Self::BucketCooling => "bucket_cooling",
+            Self::BucketRecovered => "bucket_recovered",
             Self::QuotaExhausted => "quota_exhausted",
             Self::KeyDisabled => "key_disabled",
             Self::KeyEnabled => "key_enabled",
             Self::ConcurrencyReduced => "concurrency_reduced",
+            Self::ConcurrencyLifted => "concurrency_lifted",
+            Self::PaceReduced => "pace_reduced",
+            Self::PaceLifted => "pace_lifted",
             Self::PermitLost => "permit_lost",
             Self::PreflightPassed => "preflight_passed",
             Self::PreflightFailed => "preflight_failed",
+            Self::DoubledRetryLayer => "doubled_retry_layer",
+            Self::UnknownErrorShape => "unknown_error_shape",
         }
     }
 }

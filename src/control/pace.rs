@@ -47,23 +47,21 @@ impl Pace {
         (self.rate > 0).then(|| self.rate.saturating_mul(60) / ONE)
     }
 
-    /// An answer that the vendor let through.
-    pub(crate) fn on_success(&mut self, calm: Millis, now: Instant) {
+    /// An answer that the vendor let through; whether it lifted the pace.
+    pub(crate) fn on_success(&mut self, calm: Millis, now: Instant) -> bool {
         self.turn(now);
         self.current = self.current.saturating_add(1);
         self.last_rejection = self.last_rejection.min(now);
-        if now.since(self.last_rejection) >= calm {
-            self.rate = 0;
-        }
+        now.since(self.last_rejection) >= calm && core::mem::take(&mut self.rate) > 0
     }
 
     /// A 429 of the attempt `permit`, while `newest` is the latest that was granted: all that were under way then are one
-    /// lesson.
-    pub(crate) fn on_rejected(&mut self, permit: u64, newest: u64, now: Instant) {
+    /// lesson. Whether the pace was cut.
+    pub(crate) fn on_rejected(&mut self, permit: u64, newest: u64, now: Instant) -> bool {
         self.turn(now);
         self.last_rejection = now;
         if permit <= self.round_from {
-            return;
+            return false;
         }
         self.round_from = newest;
         let seen = self.before.unwrap_or(0).saturating_add(self.current);
@@ -74,11 +72,12 @@ impl Pace {
             (Some(measured), rate) => measured.min(rate),
         };
         if rate == 0 {
-            return;
+            return false;
         }
         self.rate = (rate / 1_000).saturating_mul(CUT_PER_MILLE).max(SLOWEST);
         self.credit = 0;
         self.moved_at = now;
+        true
     }
 
     /// When the next request may go; `None`: now.

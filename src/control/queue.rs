@@ -82,6 +82,11 @@ impl Waiters {
         self.list.get_mut(index as usize)?.as_mut()
     }
 
+    /// Everybody who waits, in no order.
+    pub(crate) fn everybody(&self) -> impl Iterator<Item = &Waiter> {
+        self.list.iter().flatten()
+    }
+
     pub(crate) fn insert(&mut self, waiter: Waiter) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.list.push(None);
@@ -198,11 +203,6 @@ impl Queue {
             Priority::Interactive if !batch.is_empty() => self.run.saturating_add(1),
             _ => 0,
         };
-    }
-
-    /// Everybody who waits.
-    pub(crate) fn everybody(&self) -> impl Iterator<Item = u32> {
-        self.lines.iter().flat_map(Order::numbers)
     }
 }
 

@@ -62,8 +62,9 @@ impl Control {
     fn learn(&mut self, lease: &Lease, outcome: &Outcome<'_>, now: Instant) {
         if let (Some(class), Some(key)) = (outcome.class, lease.key) {
             let names_key = !matches!(outcome.scope, Some(Scope::Request | Scope::Model));
-            if names_key && matches!(class, ErrorClass::AuthError | ErrorClass::PermissionError) {
-                self.disable_key(key, class, now);
+            let refused = names_key && matches!(class, ErrorClass::AuthError | ErrorClass::PermissionError);
+            if refused && self.disable_key(key, class, now) && !self.has_other_key(lease) {
+                self.wake_everybody(lease.target, false);
             }
         }
         if !self.targets.names.holds(lease.target) {
@@ -114,7 +115,7 @@ impl Control {
         };
         self.notices.tell(kind, now, &bucket.name, class, until);
         if !passed {
-            self.wake_everybody(lease.target);
+            self.wake_everybody(lease.target, false);
         }
         passed
     }
@@ -140,10 +141,16 @@ impl Control {
             });
         }
         let Some(class) = outcome.class else {
-            bucket.heal();
-            if let Some(config) = &concurrency {
-                bucket.concurrency.on_success(config, now);
-                bucket.pace.on_success(config.calm, now);
+            let (limit, pace) = concurrency.map_or((false, false), |config| {
+                (bucket.concurrency.on_success(&config, now), bucket.pace.on_success(config.calm, now))
+            });
+            let kinds = [
+                (bucket.heal(now), NoticeKind::BucketRecovered),
+                (limit, NoticeKind::ConcurrencyLifted),
+                (pace, NoticeKind::PaceLifted),
+            ];
+            for (_, kind) in kinds.into_iter().filter(|(happened, _)| *happened) {
+                self.notices.tell(kind, now, &bucket.name, None, None);
             }
             return;
         };
@@ -155,11 +162,11 @@ impl Control {
         }
         let pushed_back = matches!(class, ErrorClass::RateLimited | ErrorClass::Overloaded);
         let unwell = class.is_health_failure() && class != ErrorClass::Overloaded;
-        let mut reduced = false;
+        let (mut reduced, mut slowed) = (false, false);
         if let (true, Some(config)) = (pushed_back, &concurrency) {
             reduced = bucket.concurrency.on_rejected(lease.number, newest, config, now);
             if config.adaptive && class == ErrorClass::RateLimited && bucket.vendor.limits().is_empty() {
-                bucket.pace.on_rejected(lease.number, newest, now);
+                slowed = bucket.pace.on_rejected(lease.number, newest, now);
             }
         }
         match outcome.wait_hint {
@@ -180,16 +187,17 @@ impl Control {
             }
             _ => {}
         }
-        let until = now.plus(bucket.cooling(now));
+        let until = Some(now.plus(bucket.cooling(now))).filter(|until| *until > now);
         let limit = concurrency.and_then(|config| bucket.concurrency.limit(&config)).map(u64::from);
         let (pool, name) = (bucket.pool, &*bucket.name);
         let kinds = [
             (cooled, NoticeKind::BucketCooling, None),
             (class == ErrorClass::QuotaExhausted, NoticeKind::QuotaExhausted, None),
             (reduced, NoticeKind::ConcurrencyReduced, limit),
+            (slowed, NoticeKind::PaceReduced, bucket.pace.per_minute()),
         ];
         for (_, kind, value) in kinds.into_iter().filter(|(happened, _, _)| *happened) {
-            let until = (kind != NoticeKind::ConcurrencyReduced).then_some(until);
+            let until = until.filter(|_| value.is_none());
             self.notices.push(Notice { kind, at: now, subject: name.into(), class: Some(class), until, value });
         }
         // The bill is the organisation's: all its models are out.
@@ -197,7 +205,12 @@ impl Control {
             let length = outcome.wait_hint.unwrap_or(quota);
             let others = self.targets.list.iter_mut().flat_map(|target| target.buckets.iter_mut());
             for other in others.filter(|other| other.pool == Some(pool)) {
+                let before = other.cooling(now);
                 other.cool(class, length, now);
+                if other.cooling(now) > before {
+                    let until = Some(other.cools_until());
+                    self.notices.tell(NoticeKind::BucketCooling, now, &other.name, Some(class), until);
+                }
             }
         }
     }
@@ -211,8 +224,9 @@ impl Control {
         if lease.again || target.buckets.get(lease.bucket).is_some_and(|bucket| bucket.pool.is_some()) {
             config.sparse_span = Millis::MAX;
         }
-        let slots = [(target.provider_breaker, provider), (target.model_breaker, model)];
-        let mut opened = false;
+        let provider_breaker = target.provider_breaker;
+        let slots = [(provider_breaker, provider), (target.model_breaker, model)];
+        let (mut opened, mut everywhere) = (false, false);
         for (slot, signal) in slots {
             let Some(breaker) = self.breakers.get(slot) else { continue };
             let change = breaker.on_outcome(lease.number, lease.granted_at, signal, &config, now);
@@ -225,20 +239,25 @@ impl Control {
                 Change::Opened(until) => (NoticeKind::BreakerOpened, Some(until)),
                 Change::Closed => (NoticeKind::BreakerClosed, None),
             };
-            opened = opened || kind == NoticeKind::BreakerOpened;
+            if kind == NoticeKind::BreakerOpened {
+                opened = true;
+                everywhere = everywhere || slot == provider_breaker;
+            }
             let subject = self.breakers.names.name(slot.index as usize);
             self.notices.tell(kind, now, subject, class, until);
         }
         if opened {
-            self.wake_everybody(lease.target);
+            self.wake_everybody(lease.target, everywhere);
         }
     }
 
-    /// Lets all that wait for a target ask again, to be told that there is no way.
-    fn wake_everybody(&mut self, target: Slot) {
-        let Some(target) = self.targets.list.get(target.index as usize) else { return };
-        for index in target.queue.everybody() {
-            if let Some(waiter) = self.waiters.get(index) {
+    /// Lets all that wait for a target, or for any model of its provider, ask again, to be told that there is no way: also
+    /// those behind their tenants' limits.
+    fn wake_everybody(&mut self, target: Slot, whole_provider: bool) {
+        let provider = |slot: Slot| self.targets.list.get(slot.index as usize).map(|target| &*target.provider);
+        let own = provider(target).filter(|_| whole_provider);
+        for waiter in self.waiters.everybody() {
+            if waiter.target == target || own.is_some_and(|own| provider(waiter.target) == Some(own)) {
                 self.woken.push_back(waiter.call.0);
             }
         }

@@ -6,7 +6,7 @@
 //! wearing down one after the other.
 
 use super::concurrency::{Concurrency, ConcurrencyConfig};
-use super::feasibility::{Percentiles, Speed};
+use super::feasibility::{Feasibility, Percentiles, Speed};
 use super::hold::Hold;
 use super::names::Slot;
 use super::pace::Pace;
@@ -98,9 +98,12 @@ impl Bucket {
         true
     }
 
-    pub(crate) fn heal(&mut self) {
+    /// A success ends its cooling after failures; whether it still cooled for those.
+    pub(crate) fn heal(&mut self, now: Instant) -> bool {
+        let before = self.cooling(now);
         self.failures = 0;
         self.failing.clear();
+        before > self.cooling(now)
     }
 
     pub(crate) fn cools_until(&self) -> Instant {
@@ -201,21 +204,41 @@ impl Target {
         self.buckets.iter().try_fold(0_u32, |sum, bucket| Some(sum.saturating_add(bucket.concurrency.limit(config)?)))
     }
 
+    /// Whether it leaves a margin to interactive work.
+    fn yields(&self, waiter: &Waiter, now: Instant) -> bool {
+        waiter.priority == Priority::Batch
+            && self.interactive_at > Instant(0)
+            && now.since(self.interactive_at) < INTERACTIVE_MEMORY
+    }
+
+    /// What the nearest bucket waits for; `None` if one is open.
+    pub(crate) fn nearest(
+        &mut self,
+        config: Option<&ConcurrencyConfig>,
+        keys: &[Key],
+        waiter: &Waiter,
+        now: Instant,
+    ) -> Option<Blocked> {
+        let yields = self.yields(waiter, now);
+        let mut nearest = None;
+        for bucket in &mut self.buckets {
+            nearest = Some(nearer(nearest, bucket.open(config, keys, waiter.cost, yields, now).err()?, waiter));
+        }
+        nearest
+    }
+
     /// The least recently used bucket that is open, or what the nearest one waits for. Those that would most likely
-    /// answer after the deadline come last, and before them those that failed this call. With it comes the first that was
-    /// passed over for being so slow, and how long it would take.
+    /// answer after the deadline come last, and before them those that failed this call. With it comes the
+    /// first that was passed over for being so slow, or itself where all are.
     pub(crate) fn pick(
         &mut self,
         config: Option<&ConcurrencyConfig>,
         keys: &[Key],
         waiter: &Waiter,
         now: Instant,
-    ) -> Result<(usize, Option<(u32, Millis)>), Blocked> {
-        let yields = waiter.priority == Priority::Batch
-            && self.interactive_at > Instant(0)
-            && now.since(self.interactive_at) < INTERACTIVE_MEMORY;
-        let several = self.buckets.len() > 1;
-        let mut best: Option<(u8, usize, usize)> = None;
+    ) -> Result<(usize, Option<(usize, Feasibility)>), Blocked> {
+        let yields = self.yields(waiter, now);
+        let mut best: Option<(u8, usize, usize, Feasibility)> = None;
         let mut passed_over = None;
         let mut nearest = None;
         for (place, index) in self.order.iter().copied().enumerate() {
@@ -225,21 +248,19 @@ impl Target {
                 continue;
             }
             let mut rank = u8::from(waiter.avoid.contains(&bucket.id));
-            if several {
-                let speed = bucket.speed.feasible(waiter.cost.output, waiter.deadline, now);
-                if !speed.fits {
-                    rank = rank.saturating_add(SLOW);
-                    passed_over = passed_over.or(Some((u32::try_from(index).unwrap_or(u32::MAX), speed.estimate)));
-                }
+            let speed = bucket.speed.feasible(waiter.cost.output, waiter.deadline, now);
+            if !speed.fits {
+                rank = rank.saturating_add(SLOW);
+                passed_over = passed_over.or(Some((index, speed)));
             }
             if best.is_none_or(|(least, ..)| rank < least) {
-                best = Some((rank, place, index));
+                best = Some((rank, place, index, speed));
             }
             if rank == 0 {
                 break;
             }
         }
-        let Some((rank, place, index)) = best else {
+        let Some((rank, place, index, speed)) = best else {
             let nobody =
                 Blocked { reason: Reason::KeysDisabled, class: ErrorClass::AuthError, at: Some(Instant::NEVER) };
             return Err(nearest.unwrap_or(nobody));
@@ -252,7 +273,7 @@ impl Target {
                 self.order.push(index);
             }
         }
-        Ok((index, passed_over.filter(|_| rank < SLOW)))
+        Ok((index, if rank < SLOW { passed_over } else { Some((index, speed)) }))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is asked of the control plane and what it answers: plain values, keyed by plain ids.
 
+use super::feasibility::Feasibility;
 use crate::class::{ErrorClass, Scope};
 use crate::time::{Instant, Millis};
 
@@ -154,14 +155,13 @@ pub struct Permit {
     pub lease_until: Instant,
 }
 
-/// A bucket that was left for another one because its answer would most likely come after the deadline
-/// (`infeasible_before_deadline`).
+/// A bucket whose answer would most likely come after the deadline (`infeasible_before_deadline`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PassedOver<'a> {
-    /// Its name.
-    pub bucket: &'a str,
-    /// How long an attempt there is expected to take.
-    pub estimate: Millis,
+pub struct TooSlow<'a> {
+    /// The name of the one that was left for another; `None`: the attempt goes there all the same, since all are so slow.
+    pub left: Option<&'a str>,
+    /// How long an attempt there is expected to take, and what that is made from.
+    pub speed: Feasibility,
     /// How long there was until the deadline.
     pub remaining: Millis,
 }

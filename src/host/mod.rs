@@ -298,9 +298,8 @@ impl Core {
     /// The number of a waiting call that should ask again; 0 if there is none.
     #[wasm_bindgen(js_name = takeWoken)]
     pub fn take_woken(&mut self) -> u32 {
-        let woken = self.woken;
-        self.woken = self.engine.take_woken().unwrap_or(0);
-        woken
+        let next = self.engine.take_woken().unwrap_or(0);
+        if self.woken == 0 { next } else { core::mem::replace(&mut self.woken, next) }
     }
 
     /// A waiting call that was woken asks again.

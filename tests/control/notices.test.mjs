@@ -9,10 +9,11 @@ import { describe, it } from "node:test";
 const at = (path) => new URL(`../../${path}`, import.meta.url);
 const read = (path) => readFileSync(at(path), "utf8");
 const page = read("docs/ledger.md");
+const notices = page.slice(page.indexOf("## Notices"));
 
 describe("docs/ledger.md", () => {
   it("lists the notices of the core and of the wrapper, and no others", () => {
-    const listed = [...page.matchAll(/^\| `(\w+)`/gm)].map(([, kind]) => kind);
+    const listed = [...notices.matchAll(/^\| `(\w+)`/gm)].map(([, kind]) => kind);
     const told = [...read("src/control/notice.rs").matchAll(/Self::\w+ => "(\w+)"/g)];
     for (const file of readdirSync(at("src"), { recursive: true }).filter((name) => name.endsWith(".rs")))
       told.push(...read(`src/${file}`).matchAll(/pack_notice\(\s*"(\w+)"/g));
@@ -20,6 +21,16 @@ describe("docs/ledger.md", () => {
       told.push(...read(`pkg/src/${file}`).matchAll(/notice\("(\w+)"/g));
     assert.ok(told.length >= 15, String(told));
     assert.deepEqual(listed.sort(), [...new Set(told.map(([, kind]) => kind))].sort());
+  });
+
+  it("names every member of the detail of the notices in the conformance suite", () => {
+    const rows = [...notices.matchAll(/^\| `(\w+)`[^|]*\|[^|]*\|[^|]*\|([^|]*)\|$/gm)];
+    const members = new Map(rows.map(([, kind, detail]) => [kind, detail]));
+    const golden = read("tests/conformance/golden.ndjson").match(/^.*"type":"notice".*$/gm);
+    assert.ok(golden.length > 10);
+    for (const { kind, detail } of golden.map((line) => JSON.parse(line)))
+      for (const member of Object.keys(detail))
+        assert.ok(members.get(kind)?.includes(`\`${member}\``), `${kind}: ${member}`);
   });
 
   it("has a sink that is whole once flushed", () => {

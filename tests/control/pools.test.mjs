@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createKeel, KeelConfigError, KeelError } from "evenkeel";
+import { fakeClock } from "evenkeel/testing";
 
 const OPENAI = "https://api.openai.com/v1/chat/completions";
 const GOOD = {
@@ -118,6 +119,28 @@ describe("pools", () => {
     assert.equal(upstream.keys().filter((key) => key === "sk-a1").length, 2);
     assert.ok(notices().includes("key_enabled a1"));
     assert.throws(() => keel.enableKey("nobody"), KeelConfigError);
+  });
+
+  it("let a call that waits for another pool go at once when a key is enabled", async () => {
+    let revoked = true;
+    const upstream = provider((key) => {
+      if (!revoked) return undefined;
+      if (key === "sk-a1") return fail(401, { code: "invalid_api_key" });
+      return fail(429, { code: "rate_limit_exceeded" }, { "retry-after": "30" });
+    });
+    const clock = fakeClock();
+    const { call, keel } = keelOf(upstream, { pools: [pool("a", ["a1"]), pool("b", ["b1"])], clock });
+    const first = call();
+    await clock.advance(100);
+    const waiting = call();
+    await clock.advance(100);
+    assert.equal(keel.state().waiting, 1);
+    revoked = false;
+    keel.enableKey("a1");
+    assert.equal((await waiting).status, 200);
+    assert.deepEqual(upstream.keys(), ["sk-a1", "sk-b1", "sk-a1"]);
+    await clock.advance(60_000);
+    assert.equal((await first).status, 200);
   });
 
   it("never give one call the key of another that begins inside it, from a sink", async () => {

@@ -207,6 +207,7 @@ describe("a pool that is too slow for the deadline", () => {
       const init = { method: "POST", body: '{"model":"gpt-5","stream":true,"max_tokens":10}' };
       const answer = keel.with({ deadlineMs }).fetch(CHAT, init);
       const text = answer.then((response) => response.text());
+      text.catch(() => {});
       for (let n = 0; n < 120; n += 1) await clock.advance(100);
       return text;
     };
@@ -224,7 +225,19 @@ describe("a pool that is too slow for the deadline", () => {
     assert.equal(told.reason, "infeasible_before_deadline");
     assert.equal(told.remaining_ms, 4_000);
     assert.ok(told.estimate_ms > 9_000 && told.estimate_ms < 13_000, String(told.estimate_ms));
+    assert.ok(told.first_token_ms >= 9_000 && told.first_token_ms < told.estimate_ms, String(told.first_token_ms));
+    assert.equal(told.tokens_per_second, null, "these streams tell no usage");
+    assert.ok(attempts.every((attempt) => attempt.infeasible === null && attempt.concurrency_limit === null));
     const slow = keel.state().vendor.find((bucket) => bucket.bucket === "openai/slow/gpt-5");
     assert.ok(slow.first_token_ms >= 9_000 && slow.first_token_ms < 12_000, String(slow.first_token_ms));
+
+    records.length = 0;
+    await assert.rejects(call(150), { reason: "deadline_exceeded" });
+    const { bucket, passed_over, infeasible } = records.find((record) => record.type === "attempt");
+    assert.equal(passed_over, null, "there is no better one");
+    assert.equal(infeasible.bucket, bucket);
+    assert.equal(infeasible.reason, "infeasible_before_deadline");
+    assert.equal(infeasible.remaining_ms, 150);
+    assert.ok(infeasible.estimate_ms > 150, String(infeasible.estimate_ms));
   });
 });
