@@ -245,7 +245,8 @@ pub struct Call {
     spec: CallSpec,
     state: State,
     attempts: u32,
-    attempt: Option<AttemptRecord>,
+    /// Boxed, as `ending` is: a call that waits has neither, and a hundred thousand may wait.
+    attempt: Option<Box<AttemptRecord>>,
     permit: Option<Permit>,
     attempt_until: Instant,
     first_byte_until: Instant,
@@ -256,7 +257,7 @@ pub struct Call {
     queue: Millis,
     backoff: Millis,
     waits: Backoff,
-    ending: Option<Ending>,
+    ending: Option<Box<Ending>>,
     failed_attempts: String,
     tail: Vec<u8>,
     pass: u64,
@@ -382,7 +383,7 @@ impl Call {
     /// How it ended, after [`Action::Return`], [`Action::Fail`] or [`Action::Reject`].
     #[must_use]
     pub fn ending(&self) -> Option<&Ending> {
-        self.ending.as_ref()
+        self.ending.as_deref()
     }
 
     /// What its records share.

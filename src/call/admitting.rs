@@ -88,7 +88,7 @@ impl Call {
         let too_slow = world.control.too_slow(permit);
         let too_slow = too_slow.map(|slow| (slow.left.map_or_else(String::new, clean), slow.speed, slow.remaining));
         self.answer_kept = false;
-        self.attempt = Some(AttemptRecord {
+        self.attempt = Some(Box::new(AttemptRecord {
             attempt_id: ulid(self.now, world.rng),
             attempt_no: self.attempts,
             bucket,
@@ -99,7 +99,7 @@ impl Call {
             too_slow,
             concurrency_limit,
             ..AttemptRecord::default()
-        });
+        }));
         self.state = State::Head;
         Action::Send
     }

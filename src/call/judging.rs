@@ -206,7 +206,7 @@ impl Call {
             revision: self.spec.joined.saturating_add(1),
         };
         record.pack(&self.spec.facts, world.outbox);
-        self.ending = ending;
+        self.ending = ending.map(Box::new);
     }
 
     /// Gives the permit back with what became of the attempt.
