@@ -233,11 +233,30 @@ fn a_permit_whose_holder_vanished_comes_back_at_its_deadline_and_not_before() {
     assert!(matches!(rig.ask(1), Admission::Wait { .. }));
     rig.now += 1;
     assert!(matches!(rig.ask(1), Admission::Granted(_)));
-    assert!(rig.notices().contains(&NoticeKind::PermitLost));
     rig.settle(&lost, answered());
     rig.settle(&lost, answered());
     let counts = rig.control.permits();
     assert_eq!((counts.given, counts.returned, counts.expired, counts.held), (2, 0, 1, 1));
+}
+
+#[test]
+fn a_holder_that_says_its_end_a_moment_late_is_not_told_as_lost() {
+    let mut rig = Rig::new(ControlConfig::default());
+    rig.deadline = 10_000;
+    let (late, gone) = (rig.grant(), rig.grant());
+    rig.now += 10_000;
+    rig.control.sweep(Instant(rig.now)); // another call comes just before the timers of these two
+    rig.settle(&late, answered());
+    rig.now += 999;
+    rig.control.sweep(Instant(rig.now));
+    assert!(!rig.notices().contains(&NoticeKind::PermitLost));
+    rig.now += 1;
+    rig.control.sweep(Instant(rig.now));
+    let lost = |notices: &[NoticeKind]| notices.iter().filter(|kind| **kind == NoticeKind::PermitLost).count();
+    assert_eq!(lost(&rig.notices()), 1);
+    rig.settle(&gone, answered());
+    rig.control.sweep(Instant(rig.now + 5_000));
+    assert_eq!(lost(&rig.notices()), 0);
 }
 
 #[test]

@@ -133,13 +133,15 @@ impl Control {
                 self.count_wait(lease.tenant, false);
                 self.give_back(&lease, None, now);
             } else {
-                let target = self.targets.list.get(lease.target.index as usize);
-                let bucket = target.and_then(|target| target.buckets.get(lease.bucket));
-                let subject = bucket.map_or("", |bucket| &bucket.name);
-                self.notices.tell(NoticeKind::PermitLost, now, subject, None, None);
                 let estimate = lease.cost.input.saturating_add(lease.cost.output);
                 self.give_back(&lease, Some(estimate), now);
             }
+        }
+        while let Some(lease) = self.leases.lost(now) {
+            let target = self.targets.list.get(lease.target.index as usize);
+            let bucket = target.and_then(|target| target.buckets.get(lease.bucket));
+            let subject = bucket.map_or("", |bucket| &bucket.name);
+            self.notices.tell(NoticeKind::PermitLost, now, subject, None, None);
         }
         while let Some(index) = self.waiters.gone(now) {
             self.drop_waiter(index, now);

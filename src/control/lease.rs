@@ -9,8 +9,12 @@ use super::terms::{CallId, KeyId, PermitId};
 use super::vendor::Cost;
 use crate::order::Order;
 use crate::prelude::*;
-use crate::time::Instant;
+use crate::time::{Instant, Millis};
 use alloc::collections::VecDeque;
+
+/// How late the end of an attempt may be said: the timer that ends a call at its deadline fires when the lease ends, and
+/// another call may come in between. Only then is a holder taken for gone.
+const LATE: Millis = Millis(1_000);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lease {
@@ -65,6 +69,8 @@ pub(crate) struct Leases {
     free: VecDeque<u64>,
     by_end: Order,
     counts: PermitCounts,
+    /// Lapsed in the last moment, oldest first: whether their holders are gone is not known yet.
+    lapsed: VecDeque<(PermitId, Instant, Lease)>,
 }
 
 impl Leases {
@@ -134,6 +140,7 @@ impl Leases {
 
     /// Takes the outcome of a permit, once. The flag says whether it was still held.
     pub(crate) fn settle(&mut self, id: PermitId) -> Option<(Lease, bool)> {
+        self.lapsed.retain(|(lapsed, ..)| *lapsed != id);
         let (index, record) = self.record(id)?;
         let held = record.state == State::Live;
         if record.state == State::Settled {
@@ -162,7 +169,23 @@ impl Leases {
         self.free.push_back(index.into());
         self.counts.expired = self.counts.expired.saturating_add(1);
         self.counts.held = self.counts.held.saturating_sub(1);
-        Some(record.lease)
+        let (lease, generation) = (record.lease, record.generation);
+        if lease.offered.is_none() {
+            let id = PermitId((u64::from(generation) << 32) | u64::from(index).saturating_add(1));
+            self.lapsed.push_back((id, now, lease));
+        }
+        Some(lease)
+    }
+
+    /// The next lease that lapsed and whose holder has said nothing since.
+    pub(crate) fn lost(&mut self, now: Instant) -> Option<Lease> {
+        let (_, at, lease) = self.lapsed.front()?;
+        let (at, lease) = (*at, *lease);
+        if at.plus(LATE) > now && at <= now {
+            return None;
+        }
+        self.lapsed.pop_front();
+        Some(lease)
     }
 
     /// When the next lease ends.
