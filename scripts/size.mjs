@@ -13,7 +13,7 @@ import { BUILD, DIST, options, ROOT, runMain, Stop, say } from "./lib/run.mjs";
 /** Bytes of wasm + JavaScript of the main entry, gzip -9, that it is meant to come down to (docs/performance.md). */
 const TARGET = 85_000;
 /** Bytes that it may have today: what it has, and little more, so that it does not grow unseen. */
-const BUDGET = 135_000;
+const BUDGET = 135_500;
 
 await runMain(async () => {
   const { json } = options({ json: false }, "usage: node scripts/size.mjs [--json]");

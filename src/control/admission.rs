@@ -137,9 +137,9 @@ impl Control {
                 self.give_back(&lease, Some(estimate), now);
             }
         }
-        while let Some(lease) = self.leases.lost(now) {
-            let target = self.targets.list.get(lease.target.index as usize);
-            let bucket = target.and_then(|target| target.buckets.get(lease.bucket));
+        while let Some((target, bucket)) = self.leases.lost(now) {
+            let target = self.targets.list.get(target.index as usize);
+            let bucket = target.and_then(|target| target.buckets.get(bucket));
             let subject = bucket.map_or("", |bucket| &bucket.name);
             self.notices.tell(NoticeKind::PermitLost, now, subject, None, None);
         }

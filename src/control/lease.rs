@@ -70,7 +70,7 @@ pub(crate) struct Leases {
     by_end: Order,
     counts: PermitCounts,
     /// Lapsed in the last moment, oldest first: whether their holders are gone is not known yet.
-    lapsed: VecDeque<(PermitId, Instant, Lease)>,
+    lapsed: Vec<(u64, Instant, Slot, usize)>,
 }
 
 impl Leases {
@@ -140,7 +140,6 @@ impl Leases {
 
     /// Takes the outcome of a permit, once. The flag says whether it was still held.
     pub(crate) fn settle(&mut self, id: PermitId) -> Option<(Lease, bool)> {
-        self.lapsed.retain(|(lapsed, ..)| *lapsed != id);
         let (index, record) = self.record(id)?;
         let held = record.state == State::Live;
         if record.state == State::Settled {
@@ -148,6 +147,7 @@ impl Leases {
         }
         record.state = State::Settled;
         let lease = record.lease;
+        self.lapsed.retain(|(number, ..)| *number != lease.number);
         if held {
             self.by_end.remove((lease.until.0, lease.number));
             self.free.push_back(index.into());
@@ -169,23 +169,21 @@ impl Leases {
         self.free.push_back(index.into());
         self.counts.expired = self.counts.expired.saturating_add(1);
         self.counts.held = self.counts.held.saturating_sub(1);
-        let (lease, generation) = (record.lease, record.generation);
+        let lease = record.lease;
         if lease.offered.is_none() {
-            let id = PermitId((u64::from(generation) << 32) | u64::from(index).saturating_add(1));
-            self.lapsed.push_back((id, now, lease));
+            self.lapsed.push((number, now, lease.target, lease.bucket));
         }
         Some(lease)
     }
 
-    /// The next lease that lapsed and whose holder has said nothing since.
-    pub(crate) fn lost(&mut self, now: Instant) -> Option<Lease> {
-        let (_, at, lease) = self.lapsed.front()?;
-        let (at, lease) = (*at, *lease);
+    /// Target and bucket of the next lease that lapsed and whose holder has said nothing since.
+    pub(crate) fn lost(&mut self, now: Instant) -> Option<(Slot, usize)> {
+        let (_, at, target, bucket) = *self.lapsed.first()?;
         if at.plus(LATE) > now && at <= now {
             return None;
         }
-        self.lapsed.pop_front();
-        Some(lease)
+        self.lapsed.remove(0);
+        Some((target, bucket))
     }
 
     /// When the next lease ends.
