@@ -6,7 +6,7 @@
 //! of two equal names is not preferred: the first one counts.
 
 use crate::prelude::*;
-use crate::text::{self, number};
+use crate::text::{self, number, string_end};
 
 /// What a value looks like from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,37 +42,10 @@ fn skip_space(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The index of the first `"`, eight bytes at a time.
-fn find_quote(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let mut offset = 0_usize;
-    let (chunks, _) = bytes.as_chunks::<8>();
-    for chunk in chunks {
-        let word = u64::from_le_bytes(*chunk) ^ ONES.wrapping_mul(0x22);
-        let zeros = word.wrapping_sub(ONES) & !word & HIGHS;
-        if zeros != 0 {
-            return Some(offset.saturating_add((zeros.trailing_zeros() >> 3) as usize));
-        }
-        offset = offset.saturating_add(8);
-    }
-    let tail = bytes.get(offset..)?;
-    tail.iter().position(|b| *b == b'"').map(|at| offset.saturating_add(at))
-}
-
 /// What follows a string whose opening quote has been read; `None` if it never ends.
 #[inline(never)]
 fn skip_string(bytes: &[u8]) -> Option<&[u8]> {
-    let mut from = 0_usize;
-    loop {
-        let at = from.saturating_add(find_quote(bytes.get(from..)?)?);
-        // A quote is escaped if the backslashes before it are odd in number. Each run is counted once, by its own quote.
-        let escapes = bytes.get(from..at)?.iter().rev().take_while(|b| **b == b'\\').count();
-        from = at.saturating_add(1);
-        if escapes & 1 == 0 {
-            return bytes.get(from..);
-        }
-    }
+    bytes.get(string_end(bytes, 0)?.wrapping_add(1)..)
 }
 
 /// What follows one value; `None` if it is cut.

@@ -128,6 +128,17 @@ fn either_by_words(a: u8, b: u8, bytes: &[u8]) -> Option<usize> {
     Some(at.wrapping_add(place))
 }
 
+/// Where the JSON string ends whose inside begins at `at`: the place of its closing quote; `None` if it never ends.
+pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at = at.wrapping_add(find_either(b'"', b'\\', bytes.get(at..)?)?);
+        if let Some(b'"') = bytes.get(at) {
+            return Some(at);
+        }
+        at = at.wrapping_add(2);
+    }
+}
+
 /// Whether `needle` is in the text.
 pub(crate) fn has(text: &str, needle: &str) -> bool {
     find_from(text, needle, 0).is_some()

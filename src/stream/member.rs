@@ -7,43 +7,7 @@
 //! the size of the readers.
 
 use super::word::{Word, word};
-
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
-const QUOTES: u64 = ONES.wrapping_mul(b'"' as u64);
-const SLASHES: u64 = ONES.wrapping_mul(b'\\' as u64);
-
-/// The high bit of every byte of `word` that is zero; bits above the lowest set one may lie.
-const fn zero_bytes(word: u64) -> u64 {
-    word.wrapping_sub(ONES) & !word & HIGHS
-}
-
-/// Where the string ends whose inside begins at `at`: the place of its closing quote.
-pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        while let Some(word) = bytes.get(at..at.wrapping_add(8)).and_then(|w| w.first_chunk::<8>()) {
-            let word = u64::from_le_bytes(*word);
-            let hit = zero_bytes(word ^ QUOTES) | zero_bytes(word ^ SLASHES);
-            if hit == 0 {
-                at = at.wrapping_add(8);
-                continue;
-            }
-            at = at.wrapping_add((hit.trailing_zeros() >> 3) as usize);
-            if let Some(b'"') = bytes.get(at) {
-                return Some(at);
-            }
-            at = at.wrapping_add(2);
-        }
-        match bytes.get(at)? {
-            b'"' => return Some(at),
-            b'\\' => at = at.wrapping_add(2),
-            _ => at = at.wrapping_add(1),
-        }
-        if at > bytes.len() {
-            return None;
-        }
-    }
-}
+use crate::text::string_end;
 
 /// Where a number or a word ends that begins at `at`.
 pub(crate) fn scalar_end(bytes: &[u8], mut at: usize) -> usize {

@@ -6,9 +6,10 @@
 //! needs no second reading. It also does to the stream's facts what the one before did, which is nothing new: reading the
 //! same event twice in a row changes nothing.
 
-use super::member::{Marks, scalar_end, starts_with, string_end};
+use super::member::{Marks, scalar_end, starts_with};
 use super::protocol::Meaning;
 use crate::prelude::*;
+use crate::text::string_end;
 
 /// The longest event that is remembered, in bytes.
 const MAX_EVENT: usize = 1_024;
