@@ -1,11 +1,12 @@
 /** What the core is told of a call before its first attempt. */
+
 import type { Core } from "./core.js";
+import { FIELD } from "./packed.js";
 import { credentialOf } from "./pools.js";
 import { type Outgoing, textOf } from "./request.js";
 import { strip } from "./transport.js";
 import type { CallContext, KeelOptions } from "./types.js";
 
-const FIELD = "\u001f";
 /** Characters of a request body that cross as a string. */
 const TEXT_BODY = 262_144;
 /** Bytes of a part of a body that crosses in parts. */
@@ -21,7 +22,7 @@ export function begin(
   options: KeelOptions,
   now: () => number,
 ): number {
-  const { tenant, operation, logicalRequestId, priority, deadlineMs, budget } = context;
+  const { tenant, operation, logicalRequestId, priority } = context;
   const { url, method, body, replayable } = request;
   // Before a body is given to the core: the user's code may begin a call of its own.
   const tokens = tokensOf(body, options);
@@ -41,9 +42,14 @@ export function begin(
       (options.classify === undefined ? 0 : 8),
     layer.retry ?? 0,
     layer.timeoutMs,
-    Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, budget?.leftMs("modelCall") ?? Number.POSITIVE_INFINITY),
+    timeLeft(context),
     tokens,
   );
+}
+
+/** The caller's time for a call that begins now, in milliseconds. */
+export function timeLeft({ deadlineMs, budget }: CallContext): number {
+  return Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, budget?.leftMs("modelCall") ?? Number.POSITIVE_INFINITY);
 }
 
 function giveBody(core: Core, body: string | Uint8Array): void {

@@ -3,6 +3,7 @@
 import { Budget } from "./budget.js";
 import { boolean, type Check, func, items, ms, number, object, oneOf, orFalse, some, string, whole } from "./checks.js";
 import { CLASSES, KeelConfigError } from "./errors.js";
+import { FIELD, ITEM, RECORD } from "./packed.js";
 import { SENDABLE } from "./pools.js";
 import type {
   BreakerOptions,
@@ -438,16 +439,12 @@ function provider(name: string, options: ProviderOptions): ProviderConfig {
   const own = options.retry !== undefined || options.timeouts !== undefined;
   return {
     name,
-    match: patterns.join("\u001f"),
+    match: patterns.join(FIELD),
     protocol: options.protocol ?? "",
     rules: options.rules === undefined ? "" : json(options.rules, `providers.${name}.rules`),
     limits: own ? limits(options.retry ?? {}, options.timeouts ?? {}, {}) : new Float64Array(),
   };
 }
-
-const ITEM = "\u001d";
-const FIELD = "\u001f";
-const RECORD = "\u001e";
 
 /** Thousandths, for the core counts in whole numbers. */
 function milli(value: number | undefined): string {

@@ -2,6 +2,7 @@
  * Drives one call: does what the core says over the host's `fetch`, `AbortSignal`, timers and clock, and says what
  * happened. All promises are the call's own and are awaited in the caller's async context.
  */
+
 import { type Progress, type Read, readBody } from "./answer-body.js";
 import { Attempt } from "./attempt.js";
 import { BODY_PART, begin } from "./begin.js";
@@ -11,6 +12,7 @@ import { type Ending, unpackEnding } from "./ending.js";
 import { failure, KeelError } from "./errors.js";
 import { Held } from "./held.js";
 import { judge } from "./hook.js";
+import { ignore } from "./ignore.js";
 import { whole } from "./late-body.js";
 import { Flight } from "./lost.js";
 import { KeyUnavailable, type OwnedKey, secretOf, withKey } from "./pools.js";
@@ -519,5 +521,3 @@ function discard(response: Response, reason?: unknown): void {
 function atOnce(emit: () => void): void {
   emit();
 }
-
-function ignore(): void {}

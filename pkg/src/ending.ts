@@ -1,4 +1,5 @@
 /** How a call ended without a good answer, as the core tells it. */
+import { FIELD, RECORD } from "./packed.js";
 import { dateable, unpack } from "./records.js";
 import type { AttemptRecord, ErrorClass, FailureFacts, Protocol } from "./types.js";
 
@@ -10,8 +11,8 @@ export interface Ending extends FailureFacts {
 
 /** Reads what the core packs: its own fields, then the records of the failed attempts. */
 export function unpackEnding(packed: string, cause: unknown): Ending {
-  const end = packed.indexOf("\u001e");
-  const fields = packed.slice(0, end).split("\u001f");
+  const end = packed.indexOf(RECORD);
+  const fields = packed.slice(0, end).split(FIELD);
   const attempts: AttemptRecord[] = [];
   unpack(packed.slice(end + 1), (record) => {
     if (record.type === "attempt") attempts.push(record);

@@ -1,6 +1,8 @@
 /** What was read of a stream before its commit point: kept until it is known whether the caller gets it. */
+
 import { Chunks } from "./chunks.js";
 import { ACTION, DO } from "./core-handle.js";
+import { ignore } from "./ignore.js";
 import { concat } from "./request.js";
 
 /** A stream and its beginning. */
@@ -60,5 +62,3 @@ export class Held {
     if (last !== undefined) this.chunks.push(last);
   }
 }
-
-function ignore(): void {}

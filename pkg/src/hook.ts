@@ -1,9 +1,9 @@
 /** Asks the user's `classify` hook what it makes of a failure. It must not be able to lose a call, whatever it does. */
+
 import type { Core } from "./core.js";
+import { FIELD } from "./packed.js";
 import { strip } from "./transport.js";
 import type { Classification, ErrorClass, KeelOptions, Scope } from "./types.js";
-
-const FIELD = "\u001f";
 
 /** What the hook is shown of a failed attempt besides its verdict. */
 export interface Failure {

@@ -1,4 +1,6 @@
 /** A request whose body has to be read first: waited for as long as its caller waits. */
+import { timeLeft } from "./begin.js";
+import { ignore } from "./ignore.js";
 import { type Outgoing, type Reading, unread } from "./request.js";
 import { listen, unlisten } from "./signals.js";
 import type { CallContext, Clock, KeelOptions } from "./types.js";
@@ -17,12 +19,7 @@ export async function whole(
   context: CallContext,
 ): Promise<[Outgoing, CallContext]> {
   const startedAt = clock.now();
-  const deadlineMs = context.deadlineMs ?? Number.POSITIVE_INFINITY;
-  const ms = Math.min(
-    deadlineMs,
-    context.budget?.leftMs("modelCall") ?? Number.POSITIVE_INFINITY,
-    options.timeouts?.totalMs ?? Number.POSITIVE_INFINITY,
-  );
+  const ms = Math.min(timeLeft(context), options.timeouts?.totalMs ?? Number.POSITIVE_INFINITY);
   const signals = [init?.signal ?? (input as Request).signal, context.signal].filter((signal) => signal != null);
   let giveUp: () => void = ignore;
   const over = new Promise<undefined>((resolve) => {
@@ -35,7 +32,8 @@ export async function whole(
     const request = await Promise.race([over, made]);
     if (request !== undefined) {
       const spent = clock.now() - startedAt;
-      const late = spent > 0 && context.deadlineMs !== undefined;
+      const { deadlineMs } = context;
+      const late = spent > 0 && deadlineMs !== undefined;
       return [request, late ? { ...context, deadlineMs: Math.max(0, deadlineMs - spent) } : context];
     }
     const aborted = signals.find((signal) => signal.aborted);
@@ -47,5 +45,3 @@ export async function whole(
     for (const signal of signals) unlisten(signal, giveUp);
   }
 }
-
-function ignore(): void {}

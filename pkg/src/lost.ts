@@ -3,13 +3,12 @@
  * that was sent has its record all the same, and so has the call; both say `lost`.
  */
 
+import { FIELD, RECORD } from "./packed.js";
 import { unpack } from "./records.js";
 import type { Outgoing } from "./request.js";
 import { strip } from "./transport.js";
 import type { CallContext, LedgerRecord } from "./types.js";
 
-const FIELD = "\u001f";
-const RECORD = "\u001e";
 const BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /** The rung of a call that has no ladder, and the quality of its answer. */
 const PRIMARY = "primary";

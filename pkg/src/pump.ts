@@ -2,9 +2,11 @@
  * A committed stream: bytes go through unchanged, in order, one at a time as the reader asks for them, and its end is told
  * as it was: cleanly only if the answer is whole, else with the protocol's own error event and then an error.
  */
+
 import type { Core } from "./core.js";
 import { ACTION, DO } from "./core-handle.js";
 import type { Held } from "./held.js";
+import { ignore } from "./ignore.js";
 
 /** What the pump needs of the call that it ends. */
 export interface PumpCall {
@@ -195,5 +197,3 @@ export class Pump {
     this.#controller?.error(explained);
   }
 }
-
-function ignore(): void {}

@@ -2,11 +2,8 @@
  * Turns the core's packed records into plain objects. The fields stand in the order of `src/ledger.rs`; a test compares
  * the two lists.
  */
+import { FIELD, ITEM, RECORD } from "./packed.js";
 import type { AttemptRecord, CallRecord, ErrorClass, LedgerRecord, NoticeRecord, Protocol, TooSlow } from "./types.js";
-
-const ITEM = "\u001d";
-const FIELD = "\u001f";
-const RECORD = "\u001e";
 
 type Fields = readonly string[];
 

@@ -1,7 +1,7 @@
 /** Transport errors as the core reads them: the error and its causes, packed. */
 
-const FIELD = "\u001f";
-const ENTRY = "\u001e";
+import { FIELD, RECORD } from "./packed.js";
+
 /** How deep causes are followed; undici nests two, proxies a few more. */
 const MAX_DEPTH = 8;
 /** Characters of a message that cross. */
@@ -13,10 +13,10 @@ export function packError(error: unknown): string {
   let current: unknown = error;
   for (let depth = 0; depth < MAX_DEPTH && current !== undefined && current !== null; depth += 1) {
     if (typeof current !== "object") {
-      packed += `${FIELD}${FIELD}${clean(current)}${ENTRY}`;
+      packed += `${FIELD}${FIELD}${clean(current)}${RECORD}`;
       break;
     }
-    packed += `${clean(member(current, "name"))}${FIELD}${clean(member(current, "code"))}${FIELD}${clean(member(current, "message"))}${ENTRY}`;
+    packed += `${clean(member(current, "name"))}${FIELD}${clean(member(current, "code"))}${FIELD}${clean(member(current, "message"))}${RECORD}`;
     const errors = member(current, "errors");
     // An AggregateError (happy eyeballs) says little itself; its first error does.
     const next = member(current, "cause") ?? (Array.isArray(errors) ? errors[0] : undefined);
