@@ -11,10 +11,11 @@
 
 mod common;
 
+use common::two_organisations;
 use evenkeel::class::{ErrorClass, Scope};
 use evenkeel::control::{
     Admission, Ask, BreakerConfig, CallId, ConcurrencyConfig, Control, ControlConfig, KeyId, LimitKind, LimitWindow,
-    Outcome, Permit, PoolConfig, Priority, RetryBudget, RetryBudgetConfig, RetryCost, TenantLimits, VendorLimit,
+    Outcome, Permit, Priority, RetryBudget, RetryBudgetConfig, RetryCost, TenantLimits, VendorLimit,
 };
 use evenkeel::time::{Instant, Millis};
 use proptest::prelude::*;
@@ -66,15 +67,8 @@ fn config(max: Option<u32>, tenants: bool, pools: bool, preflight: bool) -> Cont
             weight: 2,
         };
     }
-    for organisation in ["a", "b"].into_iter().filter(|_| pools) {
-        config.pools.push(PoolConfig {
-            provider: "p".into(),
-            organisation: organisation.into(),
-            keys: vec![organisation.to_string() + "1", organisation.to_string() + "2"],
-            models: None,
-            weight: 1,
-            preflight,
-        });
+    if pools {
+        config.pools = two_organisations("p", preflight);
     }
     config
 }

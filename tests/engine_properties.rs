@@ -12,10 +12,13 @@
     reason = "tests"
 )]
 
+mod common;
+
+use common::two_organisations;
 use evenkeel::call::{Action, Input};
 use evenkeel::class::ErrorClass;
 use evenkeel::classify::TransportError;
-use evenkeel::control::{ConcurrencyConfig, Control, ControlConfig, PoolConfig, TenantLimits};
+use evenkeel::control::{ConcurrencyConfig, Control, ControlConfig, TenantLimits};
 use evenkeel::engine::{Begin, Engine};
 use evenkeel::headers::Headers;
 use evenkeel::ledger::{ATTEMPT_FIELDS, CALL_FIELDS, FIELD, RECORD};
@@ -90,15 +93,8 @@ fn config(rng: &mut fastrand::Rng, pooled: bool, preflight: bool) -> ControlConf
     if rng.bool() {
         config.default_tenant = TenantLimits { concurrency: Some(3), ..TenantLimits::default() };
     }
-    for organisation in ["a", "b"].into_iter().filter(|_| pooled) {
-        config.pools.push(PoolConfig {
-            provider: "openai".into(),
-            organisation: organisation.into(),
-            keys: vec![organisation.to_string() + "1", organisation.to_string() + "2"],
-            models: None,
-            weight: 1,
-            preflight,
-        });
+    if pooled {
+        config.pools = two_organisations("openai", preflight);
     }
     config
 }

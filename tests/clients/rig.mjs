@@ -84,3 +84,16 @@ export async function timed(/** @type {() => Promise<any>} */ run) {
     error: result?.status === "rejected" ? result.reason : undefined,
   };
 }
+
+/** Reads a body to its end: what came, and the error if that is how it ended. */
+export async function drain(/** @type {Response} */ response) {
+  const chunks = [];
+  /** @type {any} */
+  let error;
+  try {
+    for await (const chunk of /** @type {any} */ (response.body)) chunks.push(chunk);
+  } catch (thrown) {
+    error = thrown;
+  }
+  return { text: Buffer.concat(chunks).toString(), error };
+}

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { bytesOf, event, openai, partsBefore, stream } from "../upstream/bodies.mjs";
-import { rig } from "./rig.mjs";
+import { drain, rig } from "./rig.mjs";
 
 const TEXT = "Keep the keel even.";
 const parts = openai.chatStream(TEXT).body;
@@ -16,17 +16,10 @@ async function read(/** @type {Awaited<ReturnType<typeof rig>>} */ { chat, attem
   const response = await chat({
     body: JSON.stringify({ model: "gpt-5", stream: true, messages: [{ role: "user", content: "hello" }] }),
   });
-  const chunks = [];
-  /** @type {any} */
-  let error;
-  try {
-    for await (const chunk of /** @type {any} */ (response.body)) chunks.push(chunk);
-  } catch (thrown) {
-    error = thrown;
-  }
+  const { text, error } = await drain(response);
   const [attempt] = (await attempts()).slice(-1);
   return {
-    text: Buffer.concat(chunks).toString(),
+    text,
     error,
     attempt,
     call: (await calls())[0],

@@ -3,14 +3,28 @@
     dead_code,
     unreachable_pub,
     clippy::arithmetic_side_effects,
+    clippy::expect_used,
     reason = "shared by several tests, none uses all"
 )]
 
 use evenkeel::class::{ErrorClass, Scope};
 use evenkeel::control::{
-    Admission, Ask, BucketId, CallId, Control, ControlConfig, NoticeKind, Outcome, Permit, Priority, Reason,
+    Admission, Ask, BucketId, CallId, Control, ControlConfig, NoticeKind, Outcome, Permit, PoolConfig, Priority, Reason,
 };
 use evenkeel::time::{Instant, Millis};
+
+/// The pools of two organisations, `a` and `b`, with two keys each.
+pub fn two_organisations(provider: &str, preflight: bool) -> Vec<PoolConfig> {
+    let pool = |organisation: &str| PoolConfig {
+        provider: provider.into(),
+        organisation: organisation.into(),
+        keys: vec![organisation.to_owned() + "1", organisation.to_owned() + "2"],
+        models: None,
+        weight: 1,
+        preflight,
+    };
+    vec![pool("a"), pool("b")]
+}
 
 pub struct Rig {
     pub control: Control,

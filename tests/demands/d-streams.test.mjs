@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createKeel, KeelError } from "evenkeel";
 import { openai as answers, fakeClock, scriptedUpstream, sse } from "evenkeel/testing";
-import { rig } from "../clients/rig.mjs";
+import { drain, rig } from "../clients/rig.mjs";
 import { anthropic, bytesOf, event, openai, partsBefore } from "../upstream/bodies.mjs";
 
 const TEXT = "Keep the keel even, whatever the wind does.";
@@ -14,19 +14,6 @@ const streamed = (rest = {}) => ({
   body: JSON.stringify({ model: "gpt-5", stream: true, messages: [{ role: "user", content: "hello" }] }),
   ...rest,
 });
-
-/** Reads a body to its end: what came, and the error if that is how it ended. */
-async function read(/** @type {Response} */ response) {
-  const chunks = [];
-  /** @type {any} */
-  let error;
-  try {
-    for await (const chunk of /** @type {any} */ (response.body)) chunks.push(chunk);
-  } catch (thrown) {
-    error = thrown;
-  }
-  return { text: Buffer.concat(chunks).toString(), error };
-}
 
 describe("content and an error event in one chunk of the network", () => {
   const said = answers.chatStream("The keel").chunks.slice(0, -2).join("");
@@ -39,7 +26,7 @@ describe("content and an error event in one chunk of the network", () => {
     const keel = createKeel({ clock, seed: 1, fetch: upstream.fetch, ledger: (record) => void records.push(record) });
     const url = "https://api.openai.com/v1/chat/completions";
     const response = await clock.run(() => keel.fetch(url, { method: "POST", ...streamed() }));
-    const { text, error } = await clock.run(() => read(response));
+    const { text, error } = await clock.run(() => drain(response));
     return { response, text, error, records, requests: upstream.seen.length };
   };
 
@@ -82,7 +69,7 @@ describe("D1 an upstream that stops halfway is an error to the consumer", { conc
   ])) {
     it(`D1 a stream that ${name} without a terminal marker gets an error event and then an error`, async (t) => {
       const { chat } = await rig(t, [cut()]);
-      const { text, error } = await read(await chat(streamed()));
+      const { text, error } = await drain(await chat(streamed()));
       assert.ok(error instanceof KeelError);
       assert.equal(error.class, "stream_interrupted");
       assert.ok(text.startsWith(SAID.join("")), "what came is passed on unchanged");
@@ -100,7 +87,7 @@ describe("D1 an upstream that stops halfway is an error to the consumer", { conc
     const message = anthropic.messageStream(TEXT);
     const said = message.body.slice(0, partsBefore(message.body, "keel") + 1);
     const { keel, upstream } = await rig(t, [{ ...message, body: said }]);
-    const { text, error } = await read(
+    const { text, error } = await drain(
       await keel.fetch(`${upstream.url}/v1/messages`, {
         method: "POST",
         headers: { "content-type": "application/json" },
@@ -120,7 +107,7 @@ async function after(/** @type {number[]} */ gaps, part = ": keep-alive\n\n") {
   const keel = createKeel({ fetch: upstream.fetch, clock, seed: 1 });
   const began = clock.now();
   const result = await clock.run(async () =>
-    read(
+    drain(
       await keel.fetch("https://api.openai.com/v1/chat/completions", {
         method: "POST",
         headers: { "content-type": "application/json" },
@@ -162,7 +149,7 @@ describe("D6 defaults are generous to reasoning models", { concurrency: true }, 
     const began = clock.now();
     const keel = createKeel({ fetch: upstream.fetch, clock, seed: 1 });
     const { error, text } = await clock.run(async () =>
-      read(
+      drain(
         await keel.fetch("https://api.openai.com/v1/chat/completions", {
           method: "POST",
           headers: { "content-type": "application/json" },
@@ -181,14 +168,14 @@ describe("D8 a broken answer is not continued behind the caller's back", { concu
   it("D8 after the first content nothing is sent again, and the first error is the one that is told", async (t) => {
     const rejected = openai.error(400, { message: "This model does not support assistant message prefill." });
     const { chat, upstream } = await rig(t, [half(), rejected]);
-    const { error } = await read(await chat(streamed()));
+    const { error } = await drain(await chat(streamed()));
     assert.equal(error.reason, "end_without_terminal");
     assert.equal(upstream.seen.length, 1);
   });
 
   it("D8 before it, what is sent again is the caller's request and nothing else", async (t) => {
     const { chat, upstream } = await rig(t, [openai.overloadedInStream(), whole]);
-    assert.equal((await read(await chat(streamed()))).error, undefined);
+    assert.equal((await drain(await chat(streamed()))).error, undefined);
     const [first, second] = upstream.seen;
     assert.equal(first?.body, second?.body);
     assert.equal(first?.body, streamed().body);
@@ -198,7 +185,7 @@ describe("D8 a broken answer is not continued behind the caller's back", { concu
 describe("D11 a truncated stream is typed, and says what was received", { concurrency: true }, () => {
   it("D11 error, attempt and call say that it was interrupted, and how much had been delivered", async (t) => {
     const { chat, attempts, calls } = await rig(t, [{ ...whole, resetAtByte: bytesOf(SAID) }]);
-    const { error } = await read(await chat(streamed()));
+    const { error } = await drain(await chat(streamed()));
     assert.ok(error instanceof KeelError);
     assert.deepEqual([error.class, error.retryable], ["stream_interrupted", true]);
     const [attempt] = await attempts();
@@ -273,7 +260,7 @@ describe('commitOn: "end" releases whole answers only', { concurrency: true }, (
     const { chat, upstream } = await rig(t, [{ ...long, body: long.body.slice(0, 300) }], {
       stream: { commitOn: "end", maxHeldBytes: 4096 },
     });
-    const { error, text } = await read(await chat(streamed()));
+    const { error, text } = await drain(await chat(streamed()));
     assert.equal(error.class, "stream_interrupted");
     assert.ok(text.length > 4096);
     assert.equal(upstream.seen.length, 1);
